@@ -72,7 +72,7 @@ def contamination(
     index = TestIndex(tests, near=near, words=words, encode=encode, similar=cosine)
     if words is None and lack_spaces(index.sentences):
         print(
-            "13-gram: the texts have no spaces between words, so only whole sentences are found; --words icu"
+            "13-gram: the texts have no spaces between words, so only whole sentences are found; give --words"
         )
     findings = search(text_batches(path), index)
     overlaps = findings.overlaps(index)

@@ -10,7 +10,7 @@ from synthbench.data.likeness import normalised
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import text_columns
 from synthbench.tables.characters import is_invisible
-from synthbench.words import split_words
+from synthbench.words import spaced
 
 MAX_LABELS = 11
 
@@ -145,10 +145,7 @@ def _words(sentences: pa.Array, splitter: str) -> pa.Array:
     """Return a list of words for each sentence."""
     is_ascii = pc.string_is_ascii(sentences)
     if not pc.all(is_ascii).as_py():
-        others = [
-            " ".join(split_words(text, splitter))
-            for text in sentences.filter(pc.invert(is_ascii)).to_pylist()
-        ]
+        others = [spaced(text, splitter) for text in sentences.filter(pc.invert(is_ascii)).to_pylist()]
         sentences = pc.replace_with_mask(sentences, pc.invert(is_ascii), pa.array(others, sentences.type))
     return pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sentences))
 

@@ -11,7 +11,7 @@ from synthbench.data.likeness import bare, directions
 from synthbench.data.near_duplicates import NearDuplicates
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import AT_ONCE, table_batches, text_columns
-from synthbench.words import has_unspaced, split_words
+from synthbench.words import spaced, split_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,7 @@ def examine(
     """
     sentences = _texts(dataset.kind, dataset.table, NEAR_SENTENCES)
     found: dict[str, object] = {
-        **_self_bleu([_spaced(text, words) for text in sentences[:BLEU_SENTENCES]]),
+        **_self_bleu([spaced(text, words) for text in sentences[:BLEU_SENTENCES]]),
         **_near_duplicates(sentences[:NEAR_SENTENCES]),
         **_trivial_pairs(dataset, words),
     }
@@ -175,11 +175,6 @@ def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
         "near_queries": len(queries),
         "near_sentences": len(sentences),
     }
-
-
-def _spaced(text: str, words: str) -> str:
-    """Return the text; in a script without spaces, with spaces between words."""
-    return " ".join(split_words(text, words)) if has_unspaced(text) else text
 
 
 def _trivial_pairs(dataset: SyntheticDataset, splitter: str = "pairs") -> dict[str, object]:

@@ -4,7 +4,7 @@ Words are between white space. Scripts without spaces (Chinese, Japanese, Thai, 
 split by a named splitter: `pairs` of neighbouring letters, or the dictionaries of `icu`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -25,9 +25,9 @@ __all__ = [
     "Splitter",
     "Words",
     "check_words",
-    "has_unspaced",
     "lack_spaces",
     "pairs_of_letters",
+    "spaced",
     "split_words",
     "words_alone",
     "words_between_spaces",
@@ -80,8 +80,13 @@ def split_words(text: str, words: str | None = "pairs") -> list[str]:
     found = text.split()
     if words is None or not has_unspaced(text):
         return found
-    split: Callable[[str], list[str]] = _SPLITTERS[words]
+    split = _SPLITTERS[words]
     return [part for word in found for part in (split(word) if has_unspaced(word) else [word])]
+
+
+def spaced(text: str, words: str) -> str:
+    """Return the text; in a script without spaces, with a space between the words of the named splitter."""
+    return " ".join(split_words(text, words)) if has_unspaced(text) else text
 
 
 def lack_spaces(texts: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from synthbench.api import Method, UserError, sentences_in
 from synthbench.plugins.loading import component
-from synthbench.words import is_unspaced
+from synthbench.words.scripts import is_unspaced
 from synthbench_dino.tasks import ShippedOrOwn
 from synthbench_syncse.prompts import SHIPPED
 
