@@ -6,7 +6,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name, progress_task
 from synthbench.base.user_files import GivenName, path_of, read_settings
 from synthbench.base.yaml_loading import load_yaml
-from synthbench.bm25 import WordNeighbours, nearest_by_words, words_between_spaces
+from synthbench.bm25 import WordNeighbours, nearest_by_words
 from synthbench.bm25.top_k import greatest
 from synthbench.data.conversions import convert, distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
@@ -110,6 +110,7 @@ from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
 from synthbench.tables.numbers import number_in
+from synthbench.words import Words, check_words, split_words, words_between_spaces, words_setting
 
 __all__ = [
     "AS_SENT",
@@ -192,6 +193,7 @@ __all__ = [
     "WithExemplars",
     "WithPrompts",
     "WordNeighbours",
+    "Words",
     "Work",
     "Writer",
     "WritingCost",
@@ -199,6 +201,7 @@ __all__ = [
     "Written",
     "answered_items",
     "build_encoder",
+    "check_words",
     "convert",
     "device_name",
     "did_you_mean",
@@ -237,6 +240,7 @@ __all__ = [
     "sentence_in",
     "sentences_in",
     "spearman_influence",
+    "split_words",
     "symmetric_scores",
     "text_of",
     "text_under",
@@ -244,5 +248,6 @@ __all__ = [
     "verdicts",
     "why_unusable",
     "words_between_spaces",
+    "words_setting",
     "written_items",
 ]

@@ -19,6 +19,7 @@ from synthbench.api import (
     ScoredPair,
     SyntheticDataset,
     Unit,
+    check_words,
     length_sorted_units,
     linear_pattern,
 )
@@ -66,6 +67,11 @@ class ContextualSubstitution(Method):
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the language model."""
         return self.language_model.fingerprint()
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if the pairs have no spaces between words."""
+        texts = (text for row in sources["gold"].text_rows() for text in row)
+        check_words(texts, "contextual-substitution", "texts with spaces between words")
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one pair per copy; the time for replacing words is unknown."""

@@ -22,6 +22,7 @@ from synthbench.api import (
     Unit,
     WithPrompts,
     answered_items,
+    check_words,
     drawn_chat,
     estimated_amount,
     hashed_number,
@@ -66,6 +67,12 @@ class Filling(WithPrompts[PairPrompts]):
         """Return the names of the prompts of the mask rates."""
         used = {FILL: any(self.mask_rates), PARAPHRASE: 0 in self.mask_rates}
         return [name for name, is_used in used.items() if is_used]
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if the sentences have no spaces between words, where masks would go."""
+        if any(self.mask_rates):
+            remedy = "sentences with spaces between words, or `mask_rates: [0]`"
+            check_words(sources[SENTENCES].column("sentence"), "claif", remedy)
 
     def num_pairs(self, num_records: Mapping[str, int]) -> int | None:
         """Return the number of requested pairs, None if the number of sentences is unknown."""

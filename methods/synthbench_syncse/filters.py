@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterable, Iterator
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from synthbench.api import linear_pattern, looks_like_a_refusal
+from synthbench.api import (
+    Words,
+    check_words,
+    linear_pattern,
+    looks_like_a_refusal,
+    split_words,
+    words_setting,
+)
 
 DUPLICATE = "duplicate"
 EMPTY = "empty"
@@ -22,6 +29,7 @@ class Filters(BaseModel):
     max_words: int | None = Field(
         32, ge=0, description="maximum number of words in a sentence, split at white space; 0: no limit"
     )
+    words: Words | None = words_setting()
     refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
     language: None = Field(None, description="removed: use the step `keep-language`")
 
@@ -31,6 +39,11 @@ class Filters(BaseModel):
         if given is not None:
             raise ValueError(f"is gone; write prepare: [{{step: keep-language, language: {given}}}]")
 
+    def check_words(self, texts: Iterable[str]) -> None:
+        """Raise UserError if the limit would count each of the texts as one word."""
+        if self.max_words and self.words is None:
+            check_words(texts, "filters.max_words", "`filters: {words: icu}` or `{words: pairs}`")
+
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
         """Return why a sentence is dropped, "" to keep it; it must not repeat any of `not_like`."""
         if not _CONTENT.search(sentence):
@@ -39,7 +52,7 @@ class Filters(BaseModel):
             return REFUSAL
         if key(sentence) in map(key, not_like):
             return IDENTICAL
-        if self.max_words and len(sentence.split()) > self.max_words:
+        if self.max_words and len(split_words(sentence, self.words)) > self.max_words:
             return f"more than {self.max_words} words"
         return ""
 

@@ -52,6 +52,11 @@ class SynCSEPartial(WithLabels, WithExemplars):
         """Return at most one triplet per sentence."""
         return Expected(num_records.get(SENTENCES))
 
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError as for exemplars, or if a limit would count a sentence as one word."""
+        super().check_data(sources)
+        self.filters.check_words(sources[SENTENCES].column("sentence"))
+
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per sentence."""
         exemplars = {

@@ -93,6 +93,7 @@ class SynCSESentences(WithSubject, WithSeed, Method):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each request."""
+        self.filters.check_words(sentences_of(self.all_prompts).topics)
         chats = self._chats()
 
         def request(index: int, _: None) -> Mapping[str, ChatRequest]:

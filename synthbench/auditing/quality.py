@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from synthbench.auditing.confusion import Correlation, Share, correlation, share
 from synthbench.base.errors import UserError
 from synthbench.data.records import Record, ScoredPair
+from synthbench.words import split_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +79,7 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
     ]
     both = np.array([(labels[each], labels[each[::-1]]) for each in swappable])
     errors = {pair.id: float(error) for pair, error in zip(found, scores - truth, strict=True)}
-    words = {pair.id: float(sum(len(text.split()) for text in pair.texts())) for pair in found}
+    words = {pair.id: float(sum(len(split_words(text)) for text in pair.texts())) for pair in found}
     return LabelQuality(
         num_pairs=len(pairs),
         num_dev=len(dev),

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synthbench.bm25.words import Splitter, words_alone, words_between_spaces
+from synthbench.words import Splitter, words_between_spaces
 
-__all__ = ["Splitter", "WordNeighbours", "nearest_by_words", "words_alone", "words_between_spaces"]
+__all__ = ["WordNeighbours", "nearest_by_words"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import typer
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import print_table
-from synthbench.cli.dataset import Dataset, JsonFile, encoder_name, found, open_encoder
+from synthbench.cli.dataset import Dataset, JsonFile, SplitterName, encoder_name, found, open_encoder
 from synthbench.suites.known import SUITES, Origin, by_reason, find_tasks
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def contamination(
     cosine: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Least cosine of similar embeddings.")
     ] = 0.95,
+    words: SplitterName | None = None,
     json_file: JsonFile = None,
 ) -> None:
     """Show which test sentences and pairs are in training data.
@@ -59,6 +60,7 @@ def contamination(
     from synthbench.data.contamination import TestIndex, search
     from synthbench.data.exchange import replacing
     from synthbench.data.streaming import text_batches
+    from synthbench.words import lack_spaces
 
     path, title = found(dataset)
     if not path.exists():
@@ -67,7 +69,11 @@ def contamination(
     if not tests:
         raise UserError(f"--against {', '.join(against)}: none of the test sets is there")
     encode = open_encoder(encoder) if embedding or encoder else None
-    index = TestIndex(tests, near=near, encode=encode, similar=cosine)
+    index = TestIndex(tests, near=near, words=words, encode=encode, similar=cosine)
+    if words is None and lack_spaces(index.sentences):
+        print(
+            "13-gram: the texts have no spaces between words, so only whole sentences are found; give --words"
+        )
     findings = search(text_batches(path), index)
     overlaps = findings.overlaps(index)
     if json_file is not None:

@@ -26,6 +26,10 @@ Dataset = Annotated[
         "experiment's data, a cached stage's id from `plan --stages`.",
     ),
 ]
+SplitterName = Annotated[
+    Literal["pairs", "icu"],
+    typer.Option("--words", help="How scripts without spaces are split: pairs of letters, or ICU's words."),
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")]
 
 

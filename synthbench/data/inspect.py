@@ -10,12 +10,13 @@ from synthbench.data.likeness import normalised
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import text_columns
 from synthbench.tables.characters import is_invisible
+from synthbench.words import spaced
 
 MAX_LABELS = 11
 
 
 class WordCounts(BaseModel):
-    """Lengths of one column's sentences, in words separated by white space."""
+    """Lengths of one column's sentences, in words; in scripts without spaces, as the splitter finds them."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -74,16 +75,17 @@ class Description(BaseModel):
         return self.num_identical / max(self.num_records, 1)
 
 
-def describe(dataset: SyntheticDataset) -> Description:
+def describe(dataset: SyntheticDataset, words: str = "pairs") -> Description:
     """Return the data set's key figures.
 
-    distinct-n is the share of distinct among all n-grams (Li et al. 2016, section 5.2).
+    distinct-n is the share of distinct among all n-grams (Li et al. 2016, section 5.2). `words` names the
+    splitter of scripts without spaces.
     """
     table, manifest = dataset.table, dataset.manifest
     names = text_columns(dataset.kind, table.column_names)
     columns = [_texts(table, name) for name in names]
     sentences = pc.unique(pa.concat_arrays(columns))
-    distinct_1, distinct_2 = _distinct_n_grams(sentences)
+    distinct_1, distinct_2 = _distinct_n_grams(sentences, words)
     return Description(
         kind=dataset.kind,
         num_records=len(dataset),
@@ -96,7 +98,9 @@ def describe(dataset: SyntheticDataset) -> Description:
         num_failures=manifest.num_failures,
         failures=_counts(dataset.failure_table, "reason"),
         words={
-            name: _word_counts(column) for name, column in zip(names, columns, strict=True) if len(column)
+            name: _word_counts(column, words)
+            for name, column in zip(names, columns, strict=True)
+            if len(column)
         },
         scores=_scores(table),
         **_repetition(dataset),
@@ -137,13 +141,17 @@ def _texts(table: pa.Table, name: str) -> pa.Array:
     return texts.cast(pa.large_string())
 
 
-def _words(sentences: pa.Array) -> pa.Array:
+def _words(sentences: pa.Array, splitter: str) -> pa.Array:
     """Return a list of words for each sentence."""
+    is_ascii = pc.string_is_ascii(sentences)
+    if not pc.all(is_ascii).as_py():
+        others = [spaced(text, splitter) for text in sentences.filter(pc.invert(is_ascii)).to_pylist()]
+        sentences = pc.replace_with_mask(sentences, pc.invert(is_ascii), pa.array(others, sentences.type))
     return pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sentences))
 
 
-def _word_counts(sentences: pa.Array) -> WordCounts:
-    lengths = pc.list_value_length(_words(sentences)).to_numpy()
+def _word_counts(sentences: pa.Array, words: str) -> WordCounts:
+    lengths = pc.list_value_length(_words(sentences, words)).to_numpy()
     return WordCounts(
         minimum=int(lengths.min()),
         median=float(np.median(lengths)),
@@ -190,9 +198,9 @@ def _unordered(row: tuple[str, ...], kind: RecordKind) -> tuple[str, ...]:
     return (*row[:num_ordered], *sorted(row[num_ordered:]))
 
 
-def _distinct_n_grams(sentences: pa.Array) -> tuple[float, float]:
+def _distinct_n_grams(sentences: pa.Array, splitter: str) -> tuple[float, float]:
     """Return distinct-1 and distinct-2; 0 without any n-gram."""
-    words = _words(pc.utf8_lower(sentences))
+    words = _words(pc.utf8_lower(sentences), splitter)
     codes = words.flatten().dictionary_encode()
     if not len(codes):
         return 0.0, 0.0

@@ -5,6 +5,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from unicodedata import category, normalize
 
+from synthbench.words import split_words
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -39,9 +41,12 @@ def bare(text: str) -> str:
     return " ".join(normalize("NFKC", text).casefold().translate(_WORD_CHARACTERS).split()) or text.strip()
 
 
-def grams(bare_text: str) -> Sequence[str]:
-    """Return the 13-grams of words; of a shorter text, the whole text."""
-    words = bare_text.split(" ")
+def grams(bare_text: str, splitter: str | None = None) -> Sequence[str]:
+    """Return the 13-grams of words; of a shorter text, the whole text.
+
+    A `splitter` by name splits scripts without spaces.
+    """
+    words = bare_text.split(" ") if splitter is None else split_words(bare_text, splitter)
     if len(words) <= GRAM:
         return (bare_text,)
     return [" ".join(words[start : start + GRAM]) for start in range(len(words) - GRAM + 1)]

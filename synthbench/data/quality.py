@@ -11,6 +11,7 @@ from synthbench.data.likeness import bare, directions
 from synthbench.data.near_duplicates import NearDuplicates
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import AT_ONCE, table_batches, text_columns
+from synthbench.words import spaced, split_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,18 +79,21 @@ class Quality(BaseModel):
     )
 
 
-def examine(dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: str = "") -> Quality:
+def examine(
+    dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: str = "", words: str = "pairs"
+) -> Quality:
     """Return the figures that need samples; without `encode`, those that need no embeddings.
 
     Self-BLEU (Zhu et al. 2018) is the mean BLEU of each sentence against all others of the sample. The Vendi
     score (Friedman & Dieng 2023) is the exponential of the entropy of the cosine matrix's eigenvalues.
-    Near-duplicates have a Jaccard similarity of character 5-grams of at least 0.8, found by MinHash.
+    Near-duplicates have a Jaccard similarity of character 5-grams of at least 0.8, found by MinHash. `words`
+    names the splitter of scripts without spaces.
     """
     sentences = _texts(dataset.kind, dataset.table, NEAR_SENTENCES)
     found: dict[str, object] = {
-        **_self_bleu(sentences[:BLEU_SENTENCES]),
+        **_self_bleu([spaced(text, words) for text in sentences[:BLEU_SENTENCES]]),
         **_near_duplicates(sentences[:NEAR_SENTENCES]),
-        **_trivial_pairs(dataset),
+        **_trivial_pairs(dataset, words),
     }
     if encode is not None and sentences:
         sample = sentences[:DIVERSITY_SENTENCES]
@@ -173,11 +177,11 @@ def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _trivial_pairs(dataset: SyntheticDataset) -> dict[str, object]:
+def _trivial_pairs(dataset: SyntheticDataset, splitter: str = "pairs") -> dict[str, object]:
     if dataset.kind == RecordKind.SENTENCE or not len(dataset):
         return {}
     rows = table_batches(dataset.kind, dataset.table.take(_drawn(len(dataset), PAIRS)))
-    words = ([bare(text).split() for text in row] for some in rows for row in some)
+    words = ([split_words(bare(text), splitter) for text in row] for some in rows for row in some)
     pairs = [(first, other) for first, *others in words for other in others]
     same = sum(sorted(first) == sorted(other) for first, other in pairs)
     apart = sum(set(first).isdisjoint(other) for first, other in pairs)

@@ -18,8 +18,8 @@ _KIND = (
 )
 _NUMBER = linear_pattern(
     rf"^\s*+(?:[-*•–]\s++)?(?:\*\*|__)?(?:{_KIND}\s*+:?\s*+)?(?:no\.?\s*+|#\s*+)?"
-    r"(?:[(\[](?P<enclosed>\d{1,4})[)\]][.:]?|(?P<number>\d{1,4})\s*(?:[.):]|\s[-–—]))"
-    r"(?P<bold>\*\*|__)?(?=\s|$|[\"“„«'*\w])",
+    r"(?:[(\[](?P<enclosed>\d{1,4})[)\]][.:]?|(?P<number>\d{1,4})\s*(?:[.):、．）：]|\s[-–—]))"
+    r"(?P<bold>\*\*|__)?(?=\s|$|[\"“„«「'*\w])",
     re.IGNORECASE,
 )
 _BARE_NUMBER = linear_pattern(r"^\s*(?P<number>\d{1,3})\s*$")

@@ -12,6 +12,7 @@ from synthbench.models.batching import TokenisedTexts, length_batches, takes_tok
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
+from synthbench.words import Splitter, check_words, pairs_of_letters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,8 +161,20 @@ class JaccardScorer:
     """
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+        """Return one overlap per pair, shape (len(pairs),).
+
+        Raises UserError if most texts have no spaces between words.
+        """
+        check_words((text for pair in pairs for text in pair), "jaccard", "`scorer: jaccard-pairs`")
+        return _overlaps(pairs, _WORD.findall)
+
+
+class LetterPairsScorer:
+    """Scores a pair as `JaccardScorer`, with pairs of letters as the words of scripts without spaces."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one overlap per pair, shape (len(pairs),)."""
-        return np.array([_overlap(first, second) for first, second in pairs], np.float64)
+        return _overlaps(pairs, pairs_of_letters)
 
 
 class ConstantScorer:
@@ -172,9 +185,13 @@ class ConstantScorer:
         return np.full(len(pairs), 0.5)
 
 
-def _overlap(first: str, second: str) -> float:
-    words, others = ({*_WORD.findall(text.lower())} for text in (first, second))
-    return len(words & others) / len(words | others) if words or others else 0.0
+def _overlaps(pairs: Sequence[tuple[str, str]], split: Splitter) -> "NDArray[np.float64]":
+    sets = (({*split(first.lower())}, {*split(second.lower())}) for first, second in pairs)
+    return np.array([len(one & two) / len(one | two) if one or two else 0.0 for one, two in sets], np.float64)
 
 
-BASELINES: Mapping[str, Callable[[], PairScorer]] = {"jaccard": JaccardScorer, "constant": ConstantScorer}
+BASELINES: Mapping[str, Callable[[], PairScorer]] = {
+    "jaccard": JaccardScorer,
+    "jaccard-pairs": LetterPairsScorer,
+    "constant": ConstantScorer,
+}

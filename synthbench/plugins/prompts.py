@@ -11,7 +11,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
@@ -25,6 +25,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -43,6 +44,8 @@ EXEMPLARS = "exemplars"
 """The role of a source of exemplars."""
 _SLOT = linear_pattern(r"\{\{(?P<literal>\w+)\}\}|\{(?P<slot>\w+)\}")
 """A slot, or the word in doubled braces, which stands for itself in single ones."""
+_LANGUAGE = linear_pattern(r"^[a-z]{2}\Z")
+_IN_LANGUAGE = linear_pattern(r"^prompts\.(?P<language>[a-z]{2})\.yaml\Z")
 PromptText = Annotated[str, Field(pattern=r"\S"), AfterValidator(str.strip)]
 Message = dict[str, str]
 Exemplar = Mapping[str, object]
@@ -286,6 +289,16 @@ class ShippedPrompts(Generic[_F]):
         """Return the shipped prompts."""
         return cast("_F", _shipped(self.package, self.schema))
 
+    def read_in(self, language: str) -> _F:
+        """Return the shipped prompts in another of `languages`."""
+        return cast("_F", _shipped(self.package, self.schema, f"prompts.{language}.yaml"))
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The other languages with shipped prompts: the files `prompts.LANGUAGE.yaml`."""
+        found = (_IN_LANGUAGE.match(each.name) for each in resources.files(self.package).iterdir())
+        return tuple(sorted(each["language"] for each in found if each))
+
     def under(self, own: _F | None) -> _F:
         """Return all prompts: the user's, and the shipped ones under other names."""
         if own is None:
@@ -303,6 +316,9 @@ class ShippedPrompts(Generic[_F]):
 
     def origin(self, own: _F | None, names: Collection[str]) -> str:
         """Return where the prompts under these names come from, for notes."""
+        language = next((each for each in self.languages if own == self.read_in(each)), None)
+        if language is not None:
+            return f"in our own words, language {language}"
         shipped = self.shipped_among(own, names)
         if not shipped:
             return "the experiment's own"
@@ -325,8 +341,22 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     prompts: _F | None = Field(
         None,
         exclude_if=lambda prompts: prompts is None,
-        description="YAML file of prompts, or its content. Default: the reconstructed prompts",
+        description="YAML file of prompts, its content, or a language with shipped prompts, such as de."
+        " Default: the reconstructed prompts",
     )
+
+    @field_validator("prompts", mode="before")
+    @classmethod
+    def _in_language(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Return the shipped prompts in place of the name of their language."""
+        if not isinstance(given, str) or not _LANGUAGE.match(given):
+            return given
+        if given not in cls.shipped.languages:
+            known = _listed(cls.shipped.languages) or "none"
+            raise ValueError(
+                f"no prompts in the language '{given}' are shipped, only {known}; or name a file"
+            )
+        return cls.shipped.read_in(given).model_dump(mode="json", exclude_none=True)
 
     @abstractmethod
     def prompt_names(self) -> Sequence[str]:
@@ -389,9 +419,9 @@ class WithExemplars(Method):
 
 
 @cache
-def _shipped(package: str, schema: type[PromptFile]) -> PromptFile:
-    text = (resources.files(package) / "prompts.yaml").read_text(encoding="utf-8")
-    return parsed_settings(text, f"{package}/prompts.yaml", schema)
+def _shipped(package: str, schema: type[PromptFile], file: str = "prompts.yaml") -> PromptFile:
+    text = (resources.files(package) / file).read_text(encoding="utf-8")
+    return parsed_settings(text, f"{package}/{file}", schema)
 
 
 def _keys(schema: type[BaseModel]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from synthbench.data.likeness import NEAR, normalised
 from synthbench.data.records import Record, RecordKind
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.plugins.contracts import Records, Step, StepContext
+from synthbench.words import Words, check_words, split_words, words_setting
 
 
 class Length(Step):
@@ -22,6 +23,7 @@ class Length(Step):
 
     version = 1
 
+    words: Words | None = words_setting()
     min_words: int | None = Field(None, ge=1, description="minimum words of a sentence; null: no limit")
     max_words: int | None = Field(None, ge=1, description="maximum words of a sentence; null: no limit")
 
@@ -35,11 +37,18 @@ class Length(Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the records whose sentences all have an allowed length."""
+        _check_words(records, self.words, "length")
         return (record for record in records if all(map(self._is_allowed, record.texts())))
 
     def _is_allowed(self, sentence: str) -> bool:
-        num_words = len(sentence.split())
+        num_words = len(split_words(sentence, self.words))
         return (self.min_words or 0) <= num_words and (self.max_words is None or num_words <= self.max_words)
+
+
+def _check_words(records: Records, words: str | None, what: str) -> None:
+    """Raise UserError if no splitter is named, and most texts have no spaces between words."""
+    if words is None:
+        check_words((text for row in records.text_rows() for text in row), what)
 
 
 class DropRefusals(Step):
@@ -159,6 +168,13 @@ class DropOverlap(Step):
         description="how a sentence is recognised, as in `data contamination`; pair: the first sentence "
         "with another one of the record, normalised, in either order",
     )
+    words: Words | None = words_setting()
+
+    @model_validator(mode="after")
+    def _words_have_a_use(self) -> Self:
+        if self.words is not None and self.by != "13-gram":
+            raise ValueError(f"by: {self.by} splits no words; leave `words` out")
+        return self
 
     def others(self) -> tuple[str, ...]:
         """Return the sources to compare with."""
@@ -172,7 +188,9 @@ class DropOverlap(Step):
         return self._without_found(records, context)
 
     def _without_found(self, records: Records, context: StepContext) -> Iterator[Record]:
-        index = TestIndex(_rows(self.sources, context), checks=(Check(self.by),))
+        if self.by == "13-gram":
+            _check_words(records, self.words, f"drop-overlap by {self.by}")
+        index = TestIndex(_rows(self.sources, context), checks=(Check(self.by),), words=self.words)
         for some, found in _searched(index, records, context):
             known = found[self.by]
             yield from (record for record in some if known.isdisjoint(record.texts()))
@@ -194,6 +212,7 @@ class DropContaminated(Step):
     near: float = Field(
         NEAR, ge=0.5, le=1.0, description="minimum Jaccard similarity of 5-grams of near-duplicates"
     )
+    words: Words | None = words_setting()
 
     def others(self) -> tuple[str, ...]:
         """Return the test sets."""
@@ -201,7 +220,8 @@ class DropContaminated(Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the records without a sentence of the test sets."""
-        index = TestIndex(_rows(self.sources, context), near=self.near)
+        _check_words(records, self.words, "drop-contaminated")
+        index = TestIndex(_rows(self.sources, context), near=self.near, words=self.words)
         for some, found in _searched(index, records, context):
             kept = some
             for check, known in found.items():

@@ -138,7 +138,8 @@ class MineNegatives(Step):
         )
 
     def _mined_by_words(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-        from synthbench.bm25 import nearest_by_words, words_alone
+        from synthbench.bm25 import nearest_by_words
+        from synthbench.words import words_alone
 
         positives_of: dict[str, set[str]] = defaultdict(set)
         for anchor, positive in pairs:

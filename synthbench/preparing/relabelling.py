@@ -127,7 +127,8 @@ class RelabelRetrieved(WithLabellers):
         queries = list(dict.fromkeys(query for query, _ in pairs))
         k = min(self.number + 1, len(texts))
         if self.encoder is None:
-            from synthbench.bm25 import nearest_by_words, words_alone
+            from synthbench.bm25 import nearest_by_words
+            from synthbench.words import words_alone
 
             rows: Sequence[Sequence[int]] = nearest_by_words(texts, k, queries, words_alone).indices
         else:

@@ -84,7 +84,13 @@ def _semeval(
 
 
 def _sts17(
-    track: str, name: str, files: str, *, left_out: tuple[str, ...] = (), input_lines: int = 0
+    track: str,
+    name: str,
+    files: str,
+    *,
+    left_out: tuple[str, ...] = (),
+    input_lines: int = 0,
+    size: int = 250,
 ) -> Task:
     """Return a track of SemEval 2017; `files` is the track's name in the organisers' files."""
     return Task(
@@ -92,7 +98,7 @@ def _sts17(
         layout="semeval",
         folder="STS17-test",
         columns=(2,),
-        parts={"test": {files: 250}},
+        parts={"test": {files: size}},
         score_range=(0.0, 5.0),
         hub_id="mteb/sts17-crosslingual-sts",
         hub_revision="faeb762787bd10488a50c8b5be4a3b82e411949c",
@@ -249,6 +255,9 @@ _TASKS = (
     _sts17("es-en", "STS17-es-en", "track4a.es-en", left_out=("track4b.es-en",)),
     # The organisers' input of track 6 has 500 lines; only the first 250 are scored.
     _sts17("en-tr", "STS17-en-tr", "track6.tr-en", input_lines=500),
+    # On the hub alone: translations of the English track into other languages, and STSb in Korean.
+    *(_sts17(each, f"STS17-{each}", each) for each in ("en-de", "fr-en", "it-en", "nl-en")),
+    _sts17("ko-ko", "STS17-ko-ko", "ko-ko", size=2846),
     # The Spanish pairs of SemEval 2014 (with its 65 trial pairs) and 2015, scored from 0 to 4. The year is in
     # each part's name, since both years have Wikipedia pairs. On the hub, PlanTL-GOB-ES/sts-es lacks the
     # trial pairs.

@@ -19,9 +19,10 @@ class Baseline(Trainer):
     is_seeded: ClassVar[bool] = False
     takes_data: ClassVar[bool] = False
 
-    scorer: Literal["jaccard", "constant"] = Field(
-        description="jaccard: the share of words in both sentences among the words in either; constant: the"
-        " same score for every pair, so that the evaluator `pairs` measures the majority class"
+    scorer: Literal["jaccard", "jaccard-pairs", "constant"] = Field(
+        description="jaccard: share of words in both sentences among the words in either; jaccard-pairs:"
+        " the same, with pairs of letters as the words of scripts without spaces; constant: the same score"
+        " for every pair, so that the evaluator `pairs` measures the majority class"
     )
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:

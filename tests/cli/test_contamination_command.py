@@ -96,3 +96,18 @@ def test_unknown_tests_are_named(training: Path, against: str, message: str) -> 
 def test_missing_data_are_named_before_any_test_set_is_read(training: Path) -> None:
     problem = call(training.with_name("nothing.txt"), "--against", "sts").exception
     worded(str(problem), str(training.with_name("nothing.txt")))
+
+
+def test_words_finds_a_chinese_sentence_within_a_longer_one(training: Path) -> None:
+    sentence = "我们昨天在北京的一家小餐馆里吃了非常好吃的烤鸭然后回家"
+    tests = (
+        f"sentence1\tsentence2\tscore\n{sentence}\t今天上海下了很大的雨。\t0.5\n我喜欢狗。\t我喜欢猫。\t0.1\n"
+    )
+    training.with_name("test.tsv").write_text(tests, encoding="utf-8")
+    training.write_text(f"他说{sentence}了。\n", encoding="utf-8")
+    note = "13-gram: the texts have no spaces between words, so only whole sentences are found; give --words"
+    for options in ((), ("--words", "icu"), ("--words", "pairs")):
+        result = call(training, "--against", training.with_name("tested.yaml"), *options)
+        assert result.exit_code == 0, result.exception
+        assert (note in result.stdout) is not bool(options)
+        assert ("13-gram: 1 distinct sentences of the data" in result.stdout) is bool(options)

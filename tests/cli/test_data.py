@@ -63,6 +63,18 @@ def test_inspect_shows_the_figures_and_writes_them(folder: Path, tmp_path: Path)
     assert (figures["num_records"], figures["scores"]) == (4, {"0.1": 1, "0.5": 1, "0.9": 2})
 
 
+def test_inspect_counts_the_words_of_a_named_splitter(tmp_path: Path) -> None:
+    (tmp_path / "zh.jsonl").write_text('{"sentence": "我喜欢北京。"}\n', encoding="utf-8")
+    for words, number in (("pairs", 4), ("icu", 3)):
+        result = call(
+            "inspect", tmp_path / "zh.jsonl", "--quick", "--words", words, "--json", tmp_path / "out"
+        )
+        assert result.exit_code == 0, result.exception
+        assert (
+            json.loads((tmp_path / "out").read_text(encoding="utf-8"))["words"]["sentence"]["mean"] == number
+        )
+
+
 def test_two_data_sets_are_shown_side_by_side(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text('{"sentence": "a man"}\n{"sentence": "snow"}\n', encoding="utf-8")

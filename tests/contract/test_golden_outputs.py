@@ -40,6 +40,7 @@ from synthbench.api import (
     Evaluator,
     GenerationContext,
     Method,
+    Pair,
     Ranking,
     Record,
     RecordKind,
@@ -251,6 +252,11 @@ def rankings() -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.RANKING, found)
 
 
+def bitext() -> SyntheticDataset:
+    found = [Pair(id=str(row), anchor=anchor, positive=other) for row, (anchor, other) in enumerate(PAIRS)]
+    return SyntheticDataset.create(RecordKind.PAIR, found, config={"task": "bitext"})
+
+
 def corpus() -> SyntheticDataset:
     passages = [RetrievalText(id=f"passage/{row}", text=text) for row, text in enumerate(TEXTS)]
     queries = [
@@ -360,6 +366,7 @@ def cases() -> dict[str, Case]:
         "sts wmean": ("sts", {"aggregation": "wmean"}, {"task": task()}),
         "reranking": ("reranking", {}, {"task": rankings()}),
         "retrieval": ("retrieval", {}, {"task": corpus()}),
+        "bitext": ("bitext", {}, {"task": bitext()}),
         "reranking mixed": ("reranking", {"queries": "mixed"}, {"task": rankings()}),
         **{
             f"pairs {measure}": (

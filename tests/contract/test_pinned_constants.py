@@ -16,7 +16,7 @@ DECIDING = (
     "synthbench/llm/judging.py",
     "synthbench/models", "synthbench/preparing",
     "synthbench/worlds/sandbox",
-    "synthbench/sources", "synthbench/training", "methods", "evaluators",
+    "synthbench/sources", "synthbench/training", "synthbench/words", "methods", "evaluators",
 )  # fmt: skip
 """Modules that determine a component's output."""
 

@@ -39,8 +39,8 @@ NUM_RECORDS = 5
 """Records of each data set that are shown at first; the others can be unfolded."""
 OVERLAP_NOTES = (
     "exact: letter by letter; normalised: ignoring case, punctuation and spaces; 13-gram: thirteen words in a"
-    " row, or a shorter sentence as a whole; near-duplicate: by MinHash. Exact matches are normalised ones,"
-    " too, and those are found by both others.",
+    " row, or a shorter sentence as a whole, and so any in a script without spaces; near-duplicate: by"
+    " MinHash. Exact matches are normalised ones, too, and those are found by both others.",
     "whole item: all its sentences, normalised; as a pair: both sentences are one training pair, normalised.",
 )
 TRAINING_NOTES = (

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench.bm25 import nearest_by_words, words_alone, words_between_spaces
+from synthbench.bm25 import nearest_by_words
+from synthbench.words import words_alone, words_between_spaces
 
 
 @pytest.mark.parametrize(

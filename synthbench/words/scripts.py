@@ -1,4 +1,4 @@
-"""Word splitting, also for scripts without spaces between words."""
+"""Words between spaces, and pairs of letters in scripts without spaces between words."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -56,9 +56,27 @@ def words_alone(text: str) -> list[str]:
     return list(_pieces(text.lower())) or [text]
 
 
+def has_unspaced(text: str) -> bool:
+    """Return whether a text has a letter of a script without spaces."""
+    return not text.isascii() and _unspaced().search(text) is not None
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether most letters and digits of a text belong to scripts without spaces."""
+    if not has_unspaced(text):
+        return False
+    unspaced = sum(map(str.isalnum, _unspaced().findall(text)))
+    return 2 * unspaced > sum(map(str.isalnum, text))
+
+
+def pairs_of_letters(word: str) -> list[str]:
+    """Return the pairs of neighbouring letters of scripts without spaces, and the words between them."""
+    return list(_pieces(word))
+
+
 def _parts_of(word: str) -> list[str]:
     """Return the word, split where it has letters of a script without spaces."""
-    return [word] if word.isascii() or not _unspaced().search(word) else list(_pieces(word))
+    return list(_pieces(word)) if has_unspaced(word) else [word]
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -1,0 +1,107 @@
+"""Words of a text: the one implementation for BM25, lengths, word overlap, distinct-n and 13-grams.
+
+Words are between white space. Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese ...) are
+split by a named splitter: `pairs` of neighbouring letters, or the dictionaries of `icu`.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from synthbench.base.errors import UserError
+from synthbench.words.scripts import (
+    Splitter,
+    has_unspaced,
+    is_unspaced,
+    pairs_of_letters,
+    words_alone,
+    words_between_spaces,
+)
+
+__all__ = [
+    "Splitter",
+    "Words",
+    "check_words",
+    "lack_spaces",
+    "pairs_of_letters",
+    "spaced",
+    "split_words",
+    "words_alone",
+    "words_between_spaces",
+    "words_setting",
+]
+NO_ICU = "icu needs the package icu4py: pip install 'synthbench[words]'; `pairs` needs none"
+BY_NAME = "`words: icu`, or `words: pairs`"
+MOST_TEXTS = 200
+"""Texts looked at to tell whether a data set's script has spaces."""
+
+
+def _words_by_icu(word: str) -> list[str]:
+    """Return the words that ICU's dictionaries find, without punctuation."""
+    try:
+        from icu4py.breakers import WordBreaker
+    except ImportError:
+        raise UserError(f"words: {NO_ICU}") from None
+    found = [part for part in WordBreaker(word, "und") if any(map(str.isalnum, part))]
+    return found or [word]
+
+
+_SPLITTERS: Mapping[str, Splitter] = {"pairs": pairs_of_letters, "icu": _words_by_icu}
+
+
+def _is_installed(words: str) -> str:
+    if words == "icu" and find_spec("icu4py") is None:
+        raise ValueError(NO_ICU)
+    return words
+
+
+Words = Annotated[Literal["pairs", "icu"], AfterValidator(_is_installed)]
+"""The name of a splitter for scripts without spaces."""
+
+
+def words_setting() -> Any:  # noqa: ANN401 - a field of any type
+    """Return the field of a component that counts or compares words; identities without it leave it out."""
+    return Field(
+        None,
+        exclude_if=lambda words: words is None,
+        description="how to split scripts without spaces between words, such as Chinese: icu (a dictionary's"
+        " words) or pairs (of letters); null: only at spaces, and texts without them are refused",
+    )
+
+
+def split_words(text: str, words: str | None = "pairs") -> list[str]:
+    """Return the text's words between white space; scripts without spaces are split by the named splitter.
+
+    None splits at white space alone. Case and punctuation stay.
+    """
+    found = text.split()
+    if words is None or not has_unspaced(text):
+        return found
+    split = _SPLITTERS[words]
+    return [part for word in found for part in (split(word) if has_unspaced(word) else [word])]
+
+
+def spaced(text: str, words: str) -> str:
+    """Return the text; in a script without spaces, with a space between the words of the named splitter."""
+    return " ".join(split_words(text, words)) if has_unspaced(text) else text
+
+
+def lack_spaces(texts: Iterable[str]) -> bool:
+    """Return whether most of the first texts are in a script without spaces between words."""
+    some = list(islice(texts, MOST_TEXTS))
+    return 2 * sum(map(is_unspaced, some)) > len(some)
+
+
+def check_words(texts: Iterable[str], what: str, remedy: str = BY_NAME) -> None:
+    """Raise UserError if most of the first texts are in a script without spaces between words.
+
+    `what` splits at spaces; `remedy` is what would be right.
+    """
+    if lack_spaces(texts):
+        raise UserError(
+            f"{what}: the texts have no spaces between words, so each would be one word; needed: {remedy}"
+            " (docs/languages.md)"
+        )

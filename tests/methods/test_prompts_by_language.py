@@ -1,0 +1,106 @@
+"""Shipped prompts in other languages: one line selects them, and they hold what the method needs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from contract.stand_ins import sentences
+from pydantic import TypeAdapter, ValidationError
+
+from synthbench.api import Method, UserError, sentences_in
+from synthbench.plugins.loading import component
+from synthbench.words.scripts import is_unspaced
+from synthbench_dino.tasks import ShippedOrOwn
+from synthbench_syncse.prompts import SHIPPED
+
+METHODS: Mapping[str, dict[str, Any]] = {
+    "syncse-partial": {},
+    "syncse-scratch": {"size": 20},
+    "syncse-naive": {"size": 20},
+    "gpl-queries": {},
+}
+LANGUAGES = {"de": "ü", "zh": "。"}
+SETTINGS = [(name, language) for name in METHODS for language in LANGUAGES]
+
+
+def of(name: str, **settings: Any) -> Any:
+    return component("methods", name).model_validate({**METHODS.get(name, {}), **settings})
+
+
+@pytest.mark.parametrize(("name", "language"), SETTINGS)
+def test_a_language_selects_all_prompts_of_a_method(name: str, language: str) -> None:
+    method = of(name, prompts=language)
+    shipped = method.shipped
+    assert method.all_prompts == shipped.read_in(language)
+    assert set(method.prompts.named) == set(shipped.read().named)
+    assert LANGUAGES[language] in str(method.all_prompts)
+    assert any(f"in our own words, language {language}." in note for note in method.table_notes())
+    assert not [key for key in method.constants() if key.startswith("prompts")]
+
+
+def test_identities_hold_the_content_of_a_language_and_nothing_of_its_name() -> None:
+    by_name, default = of("gpl-queries", prompts="de"), of("gpl-queries")
+    content = by_name.model_dump(mode="json")["prompts"]
+    assert "Suchanfrage" in content["queries"][0]["instruction"]
+    assert of("gpl-queries", prompts=content).model_dump(mode="json") == by_name.model_dump(mode="json")
+    assert "prompts" not in default.model_dump(mode="json")
+
+
+def test_a_language_without_prompts_is_refused() -> None:
+    with pytest.raises(
+        ValidationError, match="no prompts in the language 'fr' are shipped, only `de` and `zh`"
+    ):
+        of("gpl-queries", prompts="fr")
+    with pytest.raises(ValidationError, match="no prompts in the language 'de' are shipped, only none"):
+        of("claif-pairs", prompts="de")
+
+
+def test_scratch_in_chinese_needs_a_splitter_for_its_limit_of_words() -> None:
+    method: Method = of("syncse-sentences", size=20, prompts="zh")
+    context: Any = None
+    with pytest.raises(UserError, match=r"filters.max_words"):
+        next(iter(method.generate({}, context)))
+
+
+def test_partial_in_chinese_needs_a_splitter_only_for_a_limit_of_words() -> None:
+    source = {"sentences": sentences("我喜欢北京。")}
+    of("syncse-partial", prompts="zh").check_data(source)
+    of("syncse-partial", prompts="zh", filters={"max_words": 9, "words": "pairs"}).check_data(source)
+    with pytest.raises(UserError, match=r"filters.max_words"):
+        of("syncse-partial", prompts="zh", filters={"max_words": 9}).check_data(source)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1. 狗喜欢跑。\n2. 你好吗？",
+        "1、狗喜欢跑。\n2、你好吗？",
+        "1．狗喜欢跑。\n2．你好吗？",
+        "狗喜欢跑。\n你好吗？",
+    ],
+)
+def test_numbered_chinese_sentences_are_read(answer: str) -> None:
+    assert sentences_in(answer) == ["狗喜欢跑。", "你好吗？"]
+
+
+def test_chinese_exemplars_and_examples_are_chinese() -> None:
+    prompts = SHIPPED.read_in("zh")
+    assert prompts.positive and prompts.negative and prompts.sentences
+    texts = [
+        text
+        for each in (*prompts.positive, *prompts.negative)
+        for one in each.exemplars
+        for text in one.values()
+    ]
+    texts += [text for genre in prompts.sentences.genres.values() for text in genre.examples]
+    assert all(map(is_unspaced, texts))
+
+
+@pytest.mark.parametrize(("task", "similar"), [("sts-de", "dasselbe bedeuten"), ("sts-zh", "意思相同")])
+def test_dino_takes_the_task_in_a_language(task: str, similar: str) -> None:
+    found, first = (TypeAdapter(ShippedOrOwn).validate_python(name) for name in (task, "sts"))
+    assert similar in found.labels["1"].instruction
+    assert {name: label.counterlabels for name, label in found.labels.items()} == {
+        name: label.counterlabels for name, label in first.labels.items()
+    }
+    found.check_first_texts()
