@@ -46,7 +46,12 @@ def init(
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your pairs with scores or classes.")
     ] = None,
-    passages: Annotated[Path | None, typer.Option(metavar="FILE", help="Your passages to search in.")] = None,
+    passages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Your passages to search in, or a folder of documents: .md, .txt, .pdf."
+        ),
+    ] = None,
     llm: Annotated[
         str | None, typer.Option(metavar="NAME", help="The LLM to ask, such as openai/gpt-5-mini.")
     ] = None,
