@@ -45,7 +45,7 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="jsonl, csv, huggingface or an importer's format [.jsonl or .csv by TARGET's name].",
+            help="jsonl, csv, huggingface, beir or an importer's format [.jsonl or .csv by TARGET's name].",
         ),
     ] = None,
     provenance: Annotated[
@@ -55,19 +55,32 @@ def export(
             help="huggingface: all columns (id, method, generator ...), not only those of training.",
         ),
     ] = False,
+    passages: Annotated[
+        Path | None,
+        typer.Option(metavar="DATASET", help="beir: all passages to search in [those with a question]."),
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`."""
+    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`.
+
+    `--format beir` makes a retrieval test set of pairs of a question and its passage (docs/documents.md).
+    """
+    from synthbench.data.beir import BEIR, write_retrieval_task
     from synthbench.data.exchange import ExportFormat, check_name, export_dataset, num_formulas, replacing
     from synthbench.sources.formats import importer
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
-        names = "jsonl, csv, huggingface or one of `synthbench list importers`"
+        names = "jsonl, csv, huggingface, beir or one of `synthbench list importers`"
         raise UserError(f"{target}: say what to write: --format {names}")
     chosen = export_format or target.suffix.removeprefix(".")
-    writer = None if chosen in [*ExportFormat] else importer(chosen)
+    if passages is not None and chosen != BEIR:
+        raise UserError(f"--passages: belongs to --format {BEIR}")
+    writer = None if chosen in (*ExportFormat, BEIR) else importer(chosen)
     opened = opened_dataset(found(dataset)[0])
-    if writer is None:
+    if chosen == BEIR:
+        corpus = opened if passages is None else opened_dataset(found(passages)[0])
+        write_retrieval_task(opened, corpus, target, force=force)
+    elif writer is None:
         export_dataset(opened, target, ExportFormat(chosen), provenance=provenance, force=force)
     else:
         check_name(target, chosen, writer.suffix.removeprefix("."))
