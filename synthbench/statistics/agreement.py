@@ -1,7 +1,6 @@
 """How far two test sets order the rows of a table alike."""
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Scores = Mapping[str, "NDArray[np.float64]"]
+    Array = NDArray[np.float64]
+    Scores = Mapping[str, Array]
     """Row -> the score of each item with each seed; shape (seeds, items)."""
 
 NUM_DRAWS, SEED = 2_000, 0
@@ -42,32 +42,56 @@ def agreement(people: "Scores", other: "Scores") -> list[Agreement]:
     other rows may agree more or less. Raises ValueError for fewer than three rows.
     """
     import numpy as np
-    from scipy.stats import kendalltau, spearmanr
 
     rows = [name for name in people if name in other]
     if len(rows) < LEAST_ROWS:
         raise ValueError(f"{len(rows)} rows; an order needs at least {LEAST_ROWS}")
     draw = np.random.default_rng(SEED)
-    means = [np.array([scores[row].mean() for row in rows]) for scores in (people, other)]
+    means = [np.array([[scores[row].mean() for row in rows]]) for scores in (people, other)]
     drawn = [_drawn_means([scores[row] for row in rows], draw) for scores in (people, other)]
     found = []
-    for name, measure in (("Kendall's tau", kendalltau), ("Spearman's rho", spearmanr)):
-        of_draws = [measure(*each).statistic for each in zip(*drawn, strict=True)]
-        low, high = np.nanpercentile(of_draws, [2.5, 97.5])
-        value = measure(*means).statistic
-        found.append(Agreement(name, float(value), float(low), float(high), len(rows)))
-    same = []
-    for one, two in combinations(range(len(rows)), 2):
-        low, high = np.percentile(drawn[0][:, one] - drawn[0][:, two], [2.5, 97.5])
-        if low > 0 or high < 0:
-            same.append((means[1][one] > means[1][two]) == (low > 0))
-    share = float(np.mean(same)) if same else float("nan")
-    return [*found, Agreement("order of clear pairs", share, float("nan"), float("nan"), len(same))]
+    for name, measure in (("Kendall's tau", _tau), ("Spearman's rho", _rho)):
+        low, high = np.nanpercentile(measure(*drawn), [2.5, 97.5])
+        found.append(Agreement(name, float(measure(*means)[0]), float(low), float(high), len(rows)))
+    low, high = np.percentile(_differences(drawn[0]), [2.5, 97.5], axis=0)
+    is_clear = (low > 0) | (high < 0)
+    ours, theirs = (np.sign(_differences(each)[0, is_clear]) for each in means)
+    share = float((ours == theirs).mean()) if is_clear.any() else float("nan")
+    return [*found, Agreement("order of clear pairs", share, float("nan"), float("nan"), int(is_clear.sum()))]
 
 
-def _drawn_means(
-    scores: "Sequence[NDArray[np.float64]]", draw: "np.random.Generator"
-) -> "NDArray[np.float64]":
+def _differences(means: "Array") -> "Array":
+    """Return the differences of all pairs of rows; shape (draws, pairs)."""
+    import numpy as np
+
+    one, two = np.triu_indices(means.shape[1], k=1)
+    return means[:, one] - means[:, two]
+
+
+def _tau(first: "Array", second: "Array") -> "Array":
+    """Return Kendall's tau-b in each draw, NaN if all rows are equal; shape (draws,)."""
+    import numpy as np
+
+    return _cosines(np.sign(_differences(first)), np.sign(_differences(second)))
+
+
+def _rho(first: "Array", second: "Array") -> "Array":
+    """Return Spearman's rho in each draw, NaN if all rows are equal; shape (draws,)."""
+    from scipy.stats import rankdata
+
+    ranks = (rankdata(each, axis=1) for each in (first, second))
+    return _cosines(*(each - each.mean(axis=1, keepdims=True) for each in ranks))
+
+
+def _cosines(first: "Array", second: "Array") -> "Array":
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        norms = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
+        return np.asarray((first * second).sum(axis=1) / norms)
+
+
+def _drawn_means(scores: "Sequence[Array]", draw: "np.random.Generator") -> "Array":
     """Return the rows' means in each draw; shape (draws, rows)."""
     import numpy as np
 

@@ -25,7 +25,7 @@ VALUES: tuple[Any, ...] = (
     {"fill": "{sentence} {mask}"}, ({"a": "b"},), {"a": ("b",)},
     {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}},
     {"sts": {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}}},
-    "{passage} {personas} {types} {difficulties}", "{passage} {persona} {type} {difficulty}",
+    "{passage} {second}", "{passage} {personas} {types} {difficulties}", "{passage} {persona} {type} {difficulty}",
     {"types": {"a": "b"}},
     {"prompts": "{number} {genre} {topics}", "topics": ("a",) * 6,
      "genres": {"g": {"description": "d", "examples": ("a",) * 10}}},
