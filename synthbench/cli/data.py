@@ -57,7 +57,10 @@ def export(
     ] = False,
     passages: Annotated[
         Path | None,
-        typer.Option(metavar="DATASET", help="beir: all passages to search in [those with a question]."),
+        typer.Option(
+            metavar="DATASET",
+            help="beir: all passages to search in, or the folder of their documents [those with a question].",
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -78,7 +81,7 @@ def export(
     writer = None if chosen in (*ExportFormat, BEIR) else importer(chosen)
     opened = opened_dataset(found(dataset)[0])
     if chosen == BEIR:
-        corpus = opened if passages is None else opened_dataset(found(passages)[0])
+        corpus = opened if passages is None else _passages(passages)
         write_retrieval_task(opened, corpus, target, force=force)
     elif writer is None:
         export_dataset(opened, target, ExportFormat(chosen), provenance=provenance, force=force)
@@ -164,6 +167,17 @@ def convert_dataset(
     for note in converted.manifest.notes[-1:]:
         typer.echo(note)
     _say_written(converted, target)
+
+
+def _passages(path: Path) -> "SyntheticDataset":
+    """Read a data set of passages, or the documents of a folder as a source with the default size does."""
+    from synthbench.data.dataset import MANIFEST_FILE
+    from synthbench.sources.description import Roots
+    from synthbench.sources.documents import DocumentsSource
+
+    if not path.is_dir() or (path / MANIFEST_FILE).is_file():
+        return opened_dataset(found(path)[0])
+    return DocumentsSource(documents=str(path)).load(Roots())
 
 
 def _say_written(dataset: "SyntheticDataset", target: Path) -> None:

@@ -56,8 +56,8 @@ class DocumentsSource(SourceBase):
 
     @property
     def final_split(self) -> str | None:
-        """The split that passages are marked with."""
-        return super().final_split or "train"
+        """Train, of every part: passages have no judgements, and are text to train on."""
+        return "train"
 
     def needs_data_folder(self, roots: Roots) -> bool:
         """Return whether the path starts from the data folder."""

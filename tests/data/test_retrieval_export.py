@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from wording import refused
+from small_experiment import Project
+from wording import refused, worded
 
 from synthbench.data.beir import write_retrieval_task
 from synthbench.data.dataset import SyntheticDataset
@@ -76,3 +77,17 @@ def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     with refused("made", "--force"):
         write_retrieval_task(QUESTIONS, PASSAGES, tmp_path / "made")
     write_retrieval_task(QUESTIONS, PASSAGES, tmp_path / "made", force=True)
+
+
+def test_the_command_searches_all_passages_of_a_folder_of_documents(project: Project) -> None:
+    (project.folder / "docs").mkdir()
+    (project.folder / "docs" / "a.md").write_text(f"# Care\n\n{OIL} {LID}\n", encoding="utf-8")
+    (project.folder / "docs" / "b.txt").write_text(f"{LID} {PUMP}", encoding="utf-8")
+    row = f'{{"anchor": "What is done every year?", "positive": "# Care {OIL} {LID}"}}\n'
+    (project.folder / "questions.jsonl").write_text(row, encoding="utf-8")
+    command = ("data", "export", "questions.jsonl", "made", "--passages", "docs")
+    assert project.call(*command, "--format", "beir").code == 0
+    test = read(project.folder / "made", "test")
+    assert [record.id for record in test] == ["passage/a.md#Care/1", "passage/b.txt#line 1/1", "query/1"]
+    assert test[-1].judged == ("passage/a.md#Care/1",)
+    worded(project.call(*command, "--format", "jsonl").err, "--passages", "beir")
