@@ -27,7 +27,8 @@ Primary: Kendall's tau of the encoders' mean nDCG@10 between people and same. Se
 Spearman's rho; the share of the pairs of encoders that people's questions tell apart which the synthetic set
 puts in the same order (`synthbench.statistics.agreement`); and the favour: how much more the synthetic set
 gives the encoders of the LLM's questions over those of other domains at equal steps than people's does.
-Figures are means over worlds with Student's t intervals.
+Figures are means over worlds with Student's t intervals, and each world's own with a bootstrap's over
+questions and seeds.
 """
 
 import argparse
@@ -52,8 +53,8 @@ from synthbench.sources.models import WorldSource
 from synthbench.statistics.differences import t_quantile
 
 CSV = Path(__file__).parent / "results" / "synthetic_test_set.csv"
-FIELDS = ("world", "measure", "same", "other", "noisy")
 SETS = ("same", "other", "noisy")
+FIELDS = ("world", "measure", *(f"{name}{end}" for name in SETS for end in ("", "_low", "_high")))
 STEPS = (20, 60, 200)
 HALVES = {"train": 0.5, "test": 0.5}
 LLMS = {
@@ -151,8 +152,14 @@ def run_world(world: int, folder: Path, jobs: int) -> list[dict[str, Any]]:
     found = synthbench.run(file, jobs=jobs, output=folder / "reports")
     agreements = {name: found.agreement("people", name) for name in SETS}
     measures = list(agreements["same"]["measure"])
+    ends = {"": "value", "_low": "low", "_high": "high"}
     lines = [
-        {"world": world, "measure": measure, **{name: each["value"][at] for name, each in agreements.items()}}
+        {"world": world, "measure": measure}
+        | {
+            f"{name}{end}": each[column][at]
+            for name, each in agreements.items()
+            for end, column in ends.items()
+        }
         for at, measure in enumerate(measures)
     ]
     scores = found.scores[found.scores["is_main"]].groupby(["task", "variant"])["score"].mean() * 100
@@ -181,6 +188,12 @@ def interval(values: list[float]) -> str:
     return f"{fmean(known):.2f} ({fmean(known) - margin:.2f} to {fmean(known) + margin:.2f})"
 
 
+def _with_ends(line: dict[str, str], name: str) -> str:
+    """Return a world's figure with the interval of its own bootstrap, if it has one."""
+    value, low, high = (float(line[f"{name}{end}"]) for end in ("", "_low", "_high"))
+    return f"{value:.2f}" + ("" if math.isnan(low) else f" ({low:.2f} to {high:.2f})")
+
+
 def main() -> None:
     """Run the worlds that are missing, and print the figures of all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -206,6 +219,9 @@ def main() -> None:
         of_measure = [line for line in found if line["measure"] == measure]
         cells = (f"{name} {interval([float(line[name]) for line in of_measure])}" for name in SETS)
         print(f"{measure}: {', '.join(cells)}")
+        for line in of_measure if "favour" not in measure else ():
+            own = (f"{name} {_with_ends(line, name)}" for name in SETS)
+            print(f"  world {line['world']}: {', '.join(own)}")
 
 
 if __name__ == "__main__":

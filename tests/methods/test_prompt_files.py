@@ -64,7 +64,7 @@ CASES: Mapping[str, tuple[dict[str, Any], str, str]] = {
     ),
 }
 """By method: further settings, the prompts of a user, and a slot that they must not lack."""
-SOURCES = {"sentences": sentences(*TEXTS), "passages": sentences(*TEXTS)}
+SOURCES = {"sentences": sentences(*TEXTS), "passages": sentences(*TEXTS, "A man sleeps.")}
 TRIPLETS = SyntheticDataset.create(
     RecordKind.TRIPLET, [Triplet(anchor=f"A{n}", positive=f"P{n}", negative=f"N{n}") for n in range(20)]
 )
