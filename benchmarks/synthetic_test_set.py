@@ -25,7 +25,7 @@ mined-60                    the same with negatives mined by BM25
 
 Primary: Kendall's tau of the encoders' mean nDCG@10 between people and same. Secondary: other and noisy;
 Spearman's rho; the share of the pairs of encoders that people's questions tell apart which the synthetic set
-puts in the same order (`synthbench.statistics.agreement`); and the favour: how much more the synthetic set
+puts in the same order (`synthbench.statistics.orders`); and the favour: how much more the synthetic set
 gives the encoders of the LLM's questions over those of other domains at equal steps than people's does.
 Figures are means over worlds with Student's t intervals, and each world's own with a bootstrap's over
 questions and seeds.

@@ -30,6 +30,7 @@ app.command("audit")(audit)
 app.command("contamination")(contamination)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
+PASSAGES_HELP = "beir: all passages to search in, or the folder of their documents [those with a question]."
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file or folder.")]
 
 
@@ -55,13 +56,7 @@ def export(
             help="huggingface: all columns (id, method, generator ...), not only those of training.",
         ),
     ] = False,
-    passages: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DATASET",
-            help="beir: all passages to search in, or the folder of their documents [those with a question].",
-        ),
-    ] = None,
+    passages: Annotated[Path | None, typer.Option(metavar="DATASET", help=PASSAGES_HELP)] = None,
     force: Force = False,
 ) -> None:
     """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`.

@@ -19,7 +19,7 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.evaluators import evaluator_of
 from synthbench.results.sentences import Sentences
 from synthbench.stages.evaluation import ITEMS_FILE, read_items
-from synthbench.statistics.agreement import agreement
+from synthbench.statistics.orders import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ class Results:
         """Return how far two test sets order the rows alike, such as people's and a synthetic one.
 
         Columns: measure (Kendall's tau, Spearman's rho, order of clear pairs), value, low and high (of the
-        95 % interval), number (of rows, or pairs of rows): see `synthbench.statistics.agreement`. Raises
+        95 % interval), number (of rows, or pairs of rows): see `synthbench.statistics.orders`. Raises
         UserError if fewer than three rows have both, if the store lacks items, or if a main score is no mean
         over items, as Spearman's correlation.
         """

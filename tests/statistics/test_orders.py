@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from synthbench.statistics.agreement import agreement
+from synthbench.statistics.orders import agreement
 
 
 def rows(means: dict[str, float], noise: float = 0.0, seed: int = 0) -> dict[str, "np.ndarray"]:

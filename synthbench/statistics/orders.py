@@ -18,7 +18,7 @@ LEAST_ROWS = 3
 
 
 @dataclass(frozen=True)
-class Agreement:
+class OrderAgreement:
     """A measure of agreement over rows with its 95 % interval.
 
     `number` are the rows, or the pairs of rows of `order of clear pairs`, whose interval is unknown.
@@ -31,7 +31,7 @@ class Agreement:
     number: int
 
 
-def agreement(people: "Scores", other: "Scores") -> list[Agreement]:
+def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
     """Return Kendall's tau-b and Spearman's rho of the rows' mean scores, and the order of clear pairs.
 
     The third is the share of the pairs of rows that the first test set tells apart, its difference's 95 %
@@ -52,12 +52,15 @@ def agreement(people: "Scores", other: "Scores") -> list[Agreement]:
     found = []
     for name, measure in (("Kendall's tau", _tau), ("Spearman's rho", _rho)):
         low, high = np.nanpercentile(measure(*drawn), [2.5, 97.5])
-        found.append(Agreement(name, float(measure(*means)[0]), float(low), float(high), len(rows)))
+        found.append(OrderAgreement(name, float(measure(*means)[0]), float(low), float(high), len(rows)))
     low, high = np.percentile(_differences(drawn[0]), [2.5, 97.5], axis=0)
     is_clear = (low > 0) | (high < 0)
     ours, theirs = (np.sign(_differences(each)[0, is_clear]) for each in means)
     share = float((ours == theirs).mean()) if is_clear.any() else float("nan")
-    return [*found, Agreement("order of clear pairs", share, float("nan"), float("nan"), int(is_clear.sum()))]
+    return [
+        *found,
+        OrderAgreement("order of clear pairs", share, float("nan"), float("nan"), int(is_clear.sum())),
+    ]
 
 
 def _differences(means: "Array") -> "Array":
