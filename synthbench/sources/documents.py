@@ -16,7 +16,7 @@ from pydantic import Field
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import check_file
 from synthbench.data.reading import Content, Faults, hashes, read_lines
-from synthbench.data.records import RecordKind, Sentence
+from synthbench.data.records import RecordKind, Sentence, is_unicode
 from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
 from synthbench.sources.pdf_text import pages_of
 from synthbench.tables.characters import HOLDS_NUL, NUL
@@ -130,9 +130,11 @@ def documents_in(path: Path) -> dict[str, Path]:
         raise UserError(f"{path}: holds more than {MOST_FILES:,} documents; name a part of it")
     root = path.resolve()
     for file in found:
+        check_file(file)
         if not file.resolve().is_relative_to(root):
             raise UserError(f"{file}: is a link that leads out of {path}; put the file there")
-        check_file(file)
+        if not is_unicode(str(file)):
+            raise UserError(f"{path}: the name {file.name!r} is not UTF-8; rename the file")
         if file.suffix.lower() not in PDF and (size := file.stat().st_size) > MOST_BYTES:
             raise UserError(
                 f"{file}: has {size / 1e6:,.0f} MB, more than {MOST_BYTES // 1_000_000}; divide it"
@@ -195,7 +197,7 @@ def _passages(file: Path, size: int) -> Iterator[tuple[str, str]]:
 
 def _without_front_matter(text: str) -> str:
     """Return a Markdown text with blank lines in place of a YAML head."""
-    end = text.find(f"\n{_FENCE}") + len(_FENCE) if text.startswith(_FENCE) else 0
+    end = max(text.find(f"\n{_FENCE}"), 0) + len(_FENCE) if text.startswith(_FENCE) else 0
     return "".join(letter if letter == "\n" else " " for letter in text[:end]) + text[end:]
 
 

@@ -151,7 +151,7 @@ def _cases() -> dict[str, MethodCase]:
         "two-passage-queries": (
             "two-passage-queries",
             {"queries_per_passage": 2, "seed": 2},
-            {"passages": sentences(*TEXTS[:4])},
+            {"passages": sentences(*(" ".join(TEXTS[row : row + 5]) for row in range(4)))},
         ),
         "gpl-queries seq2seq": (
             "gpl-queries",
