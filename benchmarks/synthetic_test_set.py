@@ -106,7 +106,8 @@ def encoders_file(world: int) -> dict[str, Any]:
     rows["few-60"] = {"data.queries": questions("few", "writer")}
     rows["wrong-60"] = {"data.queries": questions("own", "wrong")}
     mined = [{"step": "mine-negatives", "miner": "bm25"}]
-    rows["mined-60"] = {"data.queries": questions("own", "writer", prepare=mined)}
+    loss = {"name": "multiple-negatives", "learns_from": "triplet"}
+    rows["mined-60"] = {"data.queries": questions("own", "writer", prepare=mined), "train.loss": loss}
     task = {"split": "test", "domains": "held-out", "seed": world, "size": 800}
     return {
         "experiment": f"encoders-{world}",
