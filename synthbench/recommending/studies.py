@@ -57,13 +57,13 @@ def recommender_of(
     if baseline is None or len(contenders) < 2:
         at = short.location(("variants",))
         raise UserError(f"{at}: variants: list {GOLD_ONLY} or {UNTRAINED}, and a recipe to compare with it")
-    is_similarity = experiment.sources[TEST].record_kind == RecordKind.SCORED_PAIR
-    if not is_similarity and expanded.dev is None:
+    long = _with_dev(expanded.document.data, expanded.dev)
+    tested = experiment.sources.get(TEST)
+    if long["sources"][DEV] is STANDARD_DEV and tested and tested.record_kind != RecordKind.SCORED_PAIR:
         raise UserError(
             f"{short.location(('sources',))}: sources.dev: missing; recipes for search are compared on a dev"
             " set like the test set, such as {corpus: FOLDER, split: dev}"
         )
-    long = _with_dev(expanded.document.data, expanded.dev)
     study = Contest(long, contenders, baseline, budget.usd, budget.machine_hour_usd or 0.0)
     # Changes of the short form's own keys are in the long form already.
     given = (

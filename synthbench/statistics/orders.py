@@ -39,13 +39,15 @@ def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
 
     Intervals are percentiles of a bootstrap that draws the items of each test set, the same for all rows, and
     each row's seeds. Drawing adds noise to noise, so they lean to lower agreement. They hold for these rows:
-    other rows may agree more or less. Raises ValueError for fewer than three rows.
+    other rows may agree more or less. Raises ValueError for fewer than three rows, or rows with other items.
     """
     import numpy as np
 
     rows = [name for name in people if name in other]
     if len(rows) < LEAST_ROWS:
         raise ValueError(f"{len(rows)} rows; an order needs at least {LEAST_ROWS}")
+    if any(len({scores[row].shape[1] for row in rows}) > 1 for scores in (people, other)):
+        raise ValueError("rows were scored on different items")
     draw = np.random.default_rng(SEED)
     means = [np.array([[scores[row].mean() for row in rows]]) for scores in (people, other)]
     drawn = [_drawn_means([scores[row] for row in rows], draw) for scores in (people, other)]
