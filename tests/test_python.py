@@ -54,6 +54,37 @@ def test_scores_equal_those_of_the_table(finished: Project) -> None:
         assert means[variant] == pytest.approx(mean, abs=1e-4)
 
 
+def test_the_agreement_of_test_sets_is_that_of_their_items(
+    finished: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = synthbench.load(finished.file)
+    with refused("test", "mean over items"):
+        results.agreement("test", "test")
+    [score] = {each.main_score for run in results.result.runs for each in run.scores}
+
+    def items(_: object, task: str) -> pd.DataFrame:
+        """Three rows, one of them with a second seed; the other set swaps b and c."""
+        values = {"a": 0.1, "b": 0.2, "c": 0.3} if task == "test" else {"a": 0.1, "b": 0.3, "c": 0.2}
+        rows = [(row, seed, value) for row, value in values.items() for seed in range(1 + (row == "c"))]
+        return pd.DataFrame(rows * 2, columns=["variant", "seed", score])
+
+    monkeypatch.setattr(synthbench.Results, "items", items)
+    runs = [
+        run.model_copy(
+            update={
+                "scores": (*run.scores, *(each.model_copy(update={"task": "other"}) for each in run.scores))
+            }
+        )
+        for run in results.result.runs
+    ]
+    result = results.result.model_copy(update={"runs": tuple(runs)})
+    found = synthbench.Results(result).agreement("test", "other").set_index("measure")
+    assert found["value"].to_dict() == pytest.approx(
+        {"Kendall's tau": 1 / 3, "Spearman's rho": 0.5, "order of clear pairs": 2 / 3}
+    )
+    assert found["number"].to_dict() == {"Kendall's tau": 3, "Spearman's rho": 3, "order of clear pairs": 3}
+
+
 def test_item_scores_average_to_the_score(finished: Project) -> None:
     results = synthbench.load(finished.file)
     items = results.items("test")

@@ -41,13 +41,14 @@ from synthbench_gpl.prompts import QUERIES, SHIPPED, QueryPrompts
 PASSAGES, NAME, SEQ2SEQ = "passages", "gpl-queries", "seq2seq"
 LEAST_QUERIES = 3
 """GPL's number of queries per passage of a large corpus."""
-_CHARACTERS_PER_TOKEN, _TOKENS_PER_QUERY = 4.5, 14
+TOKENS_PER_QUERY = 14
+_CHARACTERS_PER_TOKEN = 4.5
 AT_ONCE, CHUNK = 256, 8
 """Batch sizes of the sequence-to-sequence model: queries in all, and per passage."""
 _NUM_PRICED = 50
 _OF_THE_LLM = {"prompt", "prompts", "num_exemplars", "sampling", "likelihoods"}
 _TYPICAL_QUERY = "what is the passage about?"
-_TYPICAL = "A passage of about fifty words, as those of MS MARCO are. " * 5
+TYPICAL_PASSAGE = "A passage of about fifty words, as those of MS MARCO are. " * 5
 
 
 class QuerySampling(BaseModel):
@@ -137,9 +138,9 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         if PASSAGES not in num_records or self.seq2seq is not None:
             return None
         num_requests = num_records[PASSAGES] * self.number(num_records[PASSAGES])
-        shown = [{"passage": _TYPICAL, "answer": _TYPICAL_QUERY}] * (self.num_exemplars or 0)
-        chats = (self._chat(_TYPICAL, shown or None, index).messages for index in range(_NUM_PRICED))
-        return estimated_amount(num_requests, chats, _TOKENS_PER_QUERY)
+        shown = [{"passage": TYPICAL_PASSAGE, "answer": _TYPICAL_QUERY}] * (self.num_exemplars or 0)
+        chats = (self._chat(TYPICAL_PASSAGE, shown or None, index).messages for index in range(_NUM_PRICED))
+        return estimated_amount(num_requests, chats, TOKENS_PER_QUERY)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the maximum number of pairs, and the work of a sequence-to-sequence model."""
@@ -149,10 +150,10 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         number = self.number(num_passages)
         if self.seq2seq is None:
             return Expected(num_passages * number)
-        passage_tokens = round(len(_TYPICAL) / _CHARACTERS_PER_TOKEN)
+        passage_tokens = round(len(TYPICAL_PASSAGE) / _CHARACTERS_PER_TOKEN)
         times_read = math.ceil(number / CHUNK)
-        work = self.seq2seq.work(num_passages, passage_tokens * times_read, number, _TOKENS_PER_QUERY)
-        return Expected(num_passages * number, work, num_passages * number * _TOKENS_PER_QUERY)
+        work = self.seq2seq.work(num_passages, passage_tokens * times_read, number, TOKENS_PER_QUERY)
+        return Expected(num_passages * number, work, num_passages * number * TOKENS_PER_QUERY)
 
     def constants(self) -> Mapping[str, Constant]:
         """Return the shipped prompts, and the minimum number of queries where `total_queries` decides."""

@@ -30,6 +30,7 @@ app.command("audit")(audit)
 app.command("contamination")(contamination)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
+PASSAGES_HELP = "beir: all passages to search in, or the folder of their documents [those with a question]."
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file or folder.")]
 
 
@@ -45,7 +46,7 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="jsonl, csv, huggingface or an importer's format [.jsonl or .csv by TARGET's name].",
+            help="jsonl, csv, huggingface, beir or an importer's format [.jsonl or .csv by TARGET's name].",
         ),
     ] = None,
     provenance: Annotated[
@@ -55,19 +56,29 @@ def export(
             help="huggingface: all columns (id, method, generator ...), not only those of training.",
         ),
     ] = False,
+    passages: Annotated[Path | None, typer.Option(metavar="DATASET", help=PASSAGES_HELP)] = None,
     force: Force = False,
 ) -> None:
-    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`."""
+    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`.
+
+    `--format beir` makes a retrieval test set of pairs of a question and its passage (docs/documents.md).
+    """
+    from synthbench.data.beir import BEIR, write_retrieval_task
     from synthbench.data.exchange import ExportFormat, check_name, export_dataset, num_formulas, replacing
     from synthbench.sources.formats import importer
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
-        names = "jsonl, csv, huggingface or one of `synthbench list importers`"
+        names = "jsonl, csv, huggingface, beir or one of `synthbench list importers`"
         raise UserError(f"{target}: say what to write: --format {names}")
     chosen = export_format or target.suffix.removeprefix(".")
-    writer = None if chosen in [*ExportFormat] else importer(chosen)
+    if passages is not None and chosen != BEIR:
+        raise UserError(f"--passages: belongs to --format {BEIR}")
+    writer = None if chosen in (*ExportFormat, BEIR) else importer(chosen)
     opened = opened_dataset(found(dataset)[0])
-    if writer is None:
+    if chosen == BEIR:
+        corpus = opened if passages is None else _passages(passages)
+        write_retrieval_task(opened, corpus, target, force=force)
+    elif writer is None:
         export_dataset(opened, target, ExportFormat(chosen), provenance=provenance, force=force)
     else:
         check_name(target, chosen, writer.suffix.removeprefix("."))
@@ -151,6 +162,17 @@ def convert_dataset(
     for note in converted.manifest.notes[-1:]:
         typer.echo(note)
     _say_written(converted, target)
+
+
+def _passages(path: Path) -> "SyntheticDataset":
+    """Read a data set of passages, or the documents of a folder as a source with the default size does."""
+    from synthbench.data.dataset import MANIFEST_FILE
+    from synthbench.sources.description import Roots
+    from synthbench.sources.documents import DocumentsSource
+
+    if not path.is_dir() or (path / MANIFEST_FILE).is_file():
+        return opened_dataset(found(path)[0])
+    return DocumentsSource(documents=str(path)).load(Roots())
 
 
 def _say_written(dataset: "SyntheticDataset", target: Path) -> None:

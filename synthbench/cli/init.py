@@ -25,6 +25,7 @@ NAME_IN_STARTER = "my_study"
 FIRST = "study.yaml"
 _NAME = linear_pattern(NAME_PATTERN)
 WIDTH, MOST_LINES = 100, 10
+PASSAGES_HELP = "Your passages to search in, or a folder of documents: .md, .txt, .pdf."
 Content = Mapping[PurePath, bytes]
 
 
@@ -46,7 +47,7 @@ def init(
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your pairs with scores or classes.")
     ] = None,
-    passages: Annotated[Path | None, typer.Option(metavar="FILE", help="Your passages to search in.")] = None,
+    passages: Annotated[Path | None, typer.Option(metavar="PATH", help=PASSAGES_HELP)] = None,
     llm: Annotated[
         str | None, typer.Option(metavar="NAME", help="The LLM to ask, such as openai/gpt-5-mini.")
     ] = None,

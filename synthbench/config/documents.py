@@ -12,7 +12,7 @@ from synthbench.worlds import NAME
 
 KeyPath = tuple[str | int, ...]
 
-SOURCE_KEYS = ("task", "file", NAME)
+SOURCE_KEYS = ("task", "file", "documents", NAME)
 COMPONENT_KEYS = ("method", "trainer", "evaluator", "name", "source", *SOURCE_KEYS, "endpoint", "local")
 """Keys that name a section's component: a patch that changes one replaces the whole section.
 

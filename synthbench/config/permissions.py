@@ -26,6 +26,7 @@ from synthbench.plugins.files import ALLOWED, file_of, is_allowed
 from synthbench.plugins.prompts import PromptFile
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
+from synthbench.sources.documents import DocumentsSource
 from synthbench.sources.models import FileSource, Source
 
 KEY_SUFFIX = "_API_KEY"
@@ -218,7 +219,7 @@ def named_files(
         in_data_folder = source is not None and source.needs_data_folder(roots)
         if in_data_folder and roots.data is None:
             continue
-        if isinstance(source, FileSource | CorpusSource) and not source.is_on_hub(roots):
+        if isinstance(source, FileSource | CorpusSource | DocumentsSource) and not source.is_on_hub(roots):
             yield from _existing(source.path(roots))
         elif in_data_folder and roots.data is not None:
             yield from _existing(roots.data)

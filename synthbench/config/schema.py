@@ -11,6 +11,7 @@ from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME
 from synthbench.config.table_options import TableOptions
 from synthbench.models.pretrained import Prompts
 from synthbench.sources.corpora import CorpusSource
+from synthbench.sources.documents import DocumentsSource
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource, WorldSource
 from synthbench.worlds import NAME, WorldName
 
@@ -63,11 +64,12 @@ AnySource = Annotated[
     Annotated[TaskSource, Tag("by task")]
     | Annotated[FileSource, Tag("by file")]
     | Annotated[CorpusSource, Tag("by corpus")]
+    | Annotated[DocumentsSource, Tag("by documents")]
     | Annotated[WorldSource, Tag(f"by {NAME}")],
     Discriminator(
         _shape,
         custom_error_type="source",
-        custom_error_message=f"Needs `task:`, `file:`, `corpus:` or `{NAME}:`",
+        custom_error_message=f"Needs `task:`, `file:`, `corpus:`, `documents:` or `{NAME}:`",
     ),
 ]
 

@@ -33,7 +33,7 @@ from synthbench.worlds import NAME
 SEEDS = [0, 1, 2, 3, 4]
 OWN_KEYS = ("base", "budget")
 """Keys of the short form alone."""
-GOLD, DEV, TEST = "gold", "dev", "test"
+GOLD, DEV, TEST, PASSAGES = "gold", "dev", "test", "passages"
 EXPANDED = (*OWN_KEYS, LLM, "sources", "variants")
 """Keys with another value in the long form."""
 _EXPANDED_PATHS = [(key,) for key in EXPANDED]
@@ -108,6 +108,8 @@ class Expanded:
     size: Size | None = None
     """The size of the base, or of what the profile replaces it with."""
     budget: StudyBudget = field(default_factory=StudyBudget)
+    dev: Mapping[str, Any] | None = None
+    """The dev set, which the rows may not use themselves."""
 
 
 def expand_short(document: Document, folder: Path, substitute: SubstituteSection | None = None) -> Expanded:
@@ -173,10 +175,11 @@ class _Expansion:
         for row in rows:
             self._put_row(row, rows, size)
         self._put_table(rows)
+        dev = self.long.mapping("sources").get(DEV)
         self._drop_unused_sources()
         named = {row.name: row.recipe for row in rows if row.recipe is not None}
         notes = (tuple(self.findings), tuple(self.notes))
-        return Expanded(self.long, *notes, named, size, section.budget)
+        return Expanded(self.long, *notes, named, size, section.budget, dev)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
         """Set a value of the long form, all of it at the location of a key of the short form.
@@ -233,7 +236,8 @@ class _Expansion:
             found[GOLD] = {**gold, "part": {"take": "train", "shares": shares, "by": "sentence"}}
         elif gold is None and TEST not in found:
             found[TEST] = dict(STANDARD)
-            self.notes.append("no gold pairs and no test set: the rows are tested on STSb")
+            told = ", which says nothing about search" if PASSAGES in found else ""
+            self.notes.append(f"no gold pairs and no test set: the rows are tested on STSb{told}")
         for name, settings in found.items():
             at = name if name in self.section.sources else GOLD
             self._put(["sources", name], settings, ("sources", at))
@@ -265,7 +269,7 @@ class _Expansion:
             if substituted_model(base, self.substitute) is None:
                 check_language(found, name, base, languages_of(base))
             self.languages |= {name: found.language} if found.language else {}
-            key = "corpus" if "corpus" in found.settings else "file"
+            key = next(each for each in ("corpus", "documents", "file") if each in found.settings)
             return {**found.settings, key: file}
         return None
 
@@ -423,7 +427,8 @@ class _Expansion:
         """Leave out sources that no row names, with a note on each that the file lists."""
         runs = [self.long.mapping(key) for key in ("defaults", "grid", "variants")]
         named = {text for run in runs for _, text in texts_in(run)}
-        unused = [name for name in self.long.mapping("sources") if name not in named]
+        compared_on = {DEV} if self.section.budget.usd is not None else set()
+        unused = [name for name in self.long.mapping("sources") if name not in named | compared_on]
         kept = {name: each for name, each in self.long.mapping("sources").items() if name in named}
         self.long = self.long.replaced(("sources",), kept)
         self.notes += [f"no row uses sources.{name}" for name in unused if name in self.section.sources]

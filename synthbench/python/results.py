@@ -19,11 +19,14 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.evaluators import evaluator_of
 from synthbench.results.sentences import Sentences
 from synthbench.stages.evaluation import ITEMS_FILE, read_items
+from synthbench.statistics.orders import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,40 @@ class Results:
                     yield items.assign(**_coordinates(run), evaluator=scores.evaluator)[
                         [*_coordinates(run), "evaluator", *items.columns]
                     ]
+
+    def agreement(self, people: str, other: str) -> "pd.DataFrame":
+        """Return how far two test sets order the rows alike, such as people's and a synthetic one.
+
+        Columns: measure (Kendall's tau, Spearman's rho, order of clear pairs), value, low and high (of the
+        95 % interval), number (of rows, or pairs of rows): see `synthbench.statistics.orders`. Raises
+        UserError if fewer than three rows have both, if the store lacks items, or if a main score is no mean
+        over items, as Spearman's correlation.
+        """
+        import pandas as pd
+
+        try:
+            found = agreement(self._scores_of_items(people), self._scores_of_items(other))
+        except ValueError as error:
+            raise UserError(f"{self.result.title}: {people}, {other}: {error}") from None
+        return pd.DataFrame(found)
+
+    def _scores_of_items(self, task: str) -> "dict[str, NDArray[np.float64]]":
+        """Return each item's main score by row; shape (seeds, items)."""
+        import numpy as np
+
+        scored = [each for run in self.result.runs for each in run.scores if each.task == task]
+        items = self.items(task)
+        main = {each.main_score for each in scored}
+        if len(main) != 1 or not main <= {*items.columns}:
+            raise UserError(
+                f"{self.result.title}: the score of {task} is no mean over items: {', '.join(main)}"
+            )
+        (score,) = main
+        axes = [name for name in _coordinates(self.result.runs[0]) if name != "seed"]
+        return {
+            " ".join(map(str, name)): np.stack([run[score].to_numpy() for _, run in row.groupby("seed")])
+            for name, row in items.groupby(axes, sort=False)
+        }
 
     @cached_property
     def comparisons(self) -> "pd.DataFrame":

@@ -11,17 +11,21 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.llm import WorldLLM
 from synthbench.config.overrides import Overrides, Request
 from synthbench.config.problems import Problems
-from synthbench.config.short import GOLD, GOLD_ONLY, OWN_KEYS, UNTRAINED, Expanded
+from synthbench.config.short import GOLD_ONLY, OWN_KEYS, UNTRAINED, Expanded
+from synthbench.data.records import RecordKind
 from synthbench.pipeline.experiment_run import RunProgress
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.recommending.files import PhaseFiles
 from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Contest
 from synthbench.recommending.recommend import Recommender
+from synthbench.sources.corpora import CorpusSource
+from synthbench.sources.documents import DocumentsSource
 from synthbench.sources.models import FileSource
 from synthbench.worlds import NAME
 
 STANDARD_DEV = {"task": "STSb", "split": "dev"}
 """The dev set of a study without gold pairs."""
+OF_USERS = (FileSource, CorpusSource, DocumentsSource)
 PLUMBING = (
     f"The {NAME}'s LLM is simulated: this proves plumbing only, and nothing about recipes for real texts."
 )
@@ -53,7 +57,13 @@ def recommender_of(
     if baseline is None or len(contenders) < 2:
         at = short.location(("variants",))
         raise UserError(f"{at}: variants: list {GOLD_ONLY} or {UNTRAINED}, and a recipe to compare with it")
-    long = _with_dev(expanded.document.data)
+    long = _with_dev(expanded.document.data, expanded.dev)
+    tested = experiment.sources.get(TEST)
+    if long["sources"][DEV] is STANDARD_DEV and tested and tested.record_kind != RecordKind.SCORED_PAIR:
+        raise UserError(
+            f"{short.location(('sources',))}: sources.dev: missing; recipes for search are compared on a dev"
+            " set like the test set, such as {corpus: FOLDER, split: dev}"
+        )
     study = Contest(long, contenders, baseline, budget.usd, budget.machine_hour_usd or 0.0)
     # Changes of the short form's own keys are in the long form already.
     given = (
@@ -73,9 +83,9 @@ def recommender_of(
     )
 
 
-def _with_dev(long: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the long file with a dev set: of the gold pairs, else of a standard task."""
-    sources = dict(long["sources"])
+def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the long file with a dev set: the study's, or of the gold pairs, else of a standard task."""
+    sources = {**long["sources"], **({} if given is None else {DEV: given})}
     if DEV not in sources:
         part = sources.get(TEST, {}).get("part")
         has_part = part is not None and DEV in part.get("shares", ())
@@ -112,8 +122,9 @@ def _rate_beside(base: str) -> str:
 
 
 def _notes(experiment: Experiment, long: Mapping[str, Any]) -> Iterator[str]:
-    if GOLD not in long["sources"]:
+    if long["sources"][DEV] is STANDARD_DEV:
         yield WITHOUT_GOLD
     is_generated = any(isinstance(experiment.llms[name].settings, WorldLLM) for name in experiment.used_llms)
-    if is_generated and any(isinstance(experiment.sources.get(name), FileSource) for name in AMOUNTS):
+    are_given = any(isinstance(experiment.sources.get(name), OF_USERS) for name in AMOUNTS)
+    if is_generated and are_given:
         yield PLUMBING

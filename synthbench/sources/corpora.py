@@ -25,7 +25,7 @@ from synthbench.data.reading import (
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
 from synthbench.hub.repositories import COMMIT, HubFiles, HubRepository
 from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
-from synthbench.sources.files import parquet_rows
+from synthbench.sources.files import num_rows, parquet_rows
 from synthbench.sources.tasks import Split
 from synthbench.tables.numbers import number_in
 
@@ -225,6 +225,12 @@ class CorpusSource(SourceBase):
             content.notes.append(f"{num_absent} judged passages are not in the corpus: no model finds them")
         if len(texts) > len(judged):
             content.dropped[NOT_JUDGED] = len(texts) - len(judged)
+
+    def _own_records(self, roots: Roots) -> int | None:
+        if self.take != "passages" or self.hub_files(roots):
+            return None
+        found = [num_rows(path, has_header=False) for path in _first_form(self.path(roots), PASSAGES)]
+        return sum(filter(None, found)) or None
 
     def _title(self) -> str:
         return f"{self.corpus} {self.take}"

@@ -24,6 +24,8 @@ from synthbench.sources.columns import (
     shown,
 )
 from synthbench.sources.corpora import PASSAGES
+from synthbench.sources.description import Roots
+from synthbench.sources.documents import MARKDOWN, PDF, DocumentsSource, documents_in
 from synthbench.sources.files import A_TEXT
 from synthbench.tables.opening import ending
 
@@ -111,6 +113,8 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any], name: str) -> Gu
     if file.is_dir() and any((file / name).is_file() for name in (PASSAGES, f"{PASSAGES}.gz")):
         corpus = {"corpus": str(file), "take": "passages", **given}
         return Guess(corpus, (f"{file.name} is a corpus in BEIR's layout",))
+    if role == "passages" and (file.is_dir() or file.suffix.lower() in (*MARKDOWN, *PDF)):
+        return _documents(file, given)
     settings: dict[str, Any] = {"file": str(file), "kind": RecordKind.SENTENCE.value}
     if ending(file) == ".txt":
         faults = Faults()
@@ -135,6 +139,15 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any], name: str) -> Gu
     if len(found) < len(texts):
         settings["skip_blank"] = True
     return Guess({**settings, **given, **_columns(settings)}, tuple(findings), texts=texts)
+
+
+def _documents(path: Path, given: Mapping[str, Any]) -> Guess:
+    source = DocumentsSource.model_validate({"documents": str(path), **given}, strict=False)
+    texts = [record.texts()[0] for record in source.read(Roots()).records]
+    kinds = Counter(file.suffix.lower() for file in documents_in(path).values())
+    numbers = ", ".join(f"{number:,} {ending}" for ending, number in sorted(kinds.items()))
+    found = f"{len(texts):,} passages of at most {source.size:,} characters, from {numbers}"
+    return Guess({"documents": str(path), **given}, (found, *_repeated(texts)), texts=texts)
 
 
 def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[Guess, int, float]:

@@ -10,10 +10,9 @@ from synthbench.data.truncation import count_truncated
 from synthbench.models.cards import languages_of
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.reading_limits import tokenizer_and_limit
-from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.guessing import SHARES, Guess
-from synthbench.sources.models import FileSource
+from synthbench.sources.models import SOURCE_TYPES
 from synthbench.sources.parts import CONNECTS_PARTS
 
 TESTED = "test"
@@ -67,7 +66,7 @@ def check_language(guess: Guess, name: str, reader: str, known: Collection[str])
 
 
 def _read(settings: Mapping[str, Any], part: str | None = None) -> Content:
-    kind = CorpusSource if "corpus" in settings else FileSource
+    kind = next(source for key, source in SOURCE_TYPES.items() if key in settings)
     given = dict(settings) | ({"part": {"take": part, "shares": SHARES}} if part else {})
     return kind.model_validate(given, strict=False).read(Roots())
 

@@ -1,4 +1,4 @@
-"""Sources in experiment files: a named task, a file, or a set of the generated world."""
+"""Sources in experiment files: a named task, a file, a corpus, documents, or a set of the generated world."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -17,6 +17,7 @@ from synthbench.plugins.loading import installed
 from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import IN_DATA_FOLDER, Origin, Roots, SourceBase
+from synthbench.sources.documents import DocumentsSource
 from synthbench.sources.formats import code_of_format, importer
 from synthbench.sources.tasks import OTHER_NAMES, TASKS, Split, Task, TaskName
 from synthbench.tables.opening import GZIP, ending
@@ -408,10 +409,11 @@ class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is i
         return f"{NAME} {getattr(self, NAME)} {self.split}"
 
 
-Source = TaskSource | FileSource | CorpusSource | WorldSource
+Source = TaskSource | FileSource | CorpusSource | DocumentsSource | WorldSource
 SOURCE_TYPES: Mapping[str, type[Source]] = {
     "task": TaskSource,
     "file": FileSource,
     "corpus": CorpusSource,
+    "documents": DocumentsSource,
     NAME: WorldSource,
 }

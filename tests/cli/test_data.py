@@ -166,7 +166,7 @@ def test_the_file_ending_of_the_target_determines_the_format(folder: Path, tmp_p
         (
             "out",
             (),
-            "say what to write: --format jsonl, csv, huggingface or one of `synthbench list importers`",
+            "say what to write: --format jsonl, csv, huggingface, beir or one of `synthbench list importers`",
         ),
         ("more.csv", ("--format", "jsonl"), "the name ends in .csv, the format is jsonl"),
         ("more.tsv", ("--format", "csv"), "the name ends in .tsv, the format is csv"),

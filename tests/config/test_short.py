@@ -248,6 +248,15 @@ def test_a_folder_with_a_corpus_has_the_passages(short: ShortFile) -> None:
     assert short.long()["sources"]["passages"] == {"corpus": "corpus", "take": "passages"}
 
 
+def test_a_folder_of_documents_has_the_passages(short: ShortFile) -> None:
+    (short.folder / "docs").mkdir()
+    short.data("docs/guide.md", ["# Printer", "", "The printer prints nothing when its lid is open."])
+    short.with_key("sources", "{gold: pairs.csv, passages: docs}").with_key("variants", "[gpl-queries]")
+    loaded = short.load()
+    assert short.long()["sources"]["passages"] == {"documents": "docs"}
+    assert loaded.sources["passages"].expected_records(loaded.roots) == 1
+
+
 def test_a_base_in_the_files_folder_is_found_from_everywhere(
     short: ShortFile, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,11 @@ def _cases() -> dict[str, MethodCase]:
             {"total_queries": 10, "prompt": "few-shot"},
             {"passages": sentences(*TEXTS[:3])},
         ),
+        "two-passage-queries": (
+            "two-passage-queries",
+            {"queries_per_passage": 2, "seed": 2},
+            {"passages": sentences(*(" ".join(TEXTS[row : row + 5]) for row in range(4)))},
+        ),
         "gpl-queries seq2seq": (
             "gpl-queries",
             {"queries_per_passage": 3, "seq2seq": seq2seq},

@@ -25,6 +25,7 @@ VALUES: tuple[Any, ...] = (
     {"fill": "{sentence} {mask}"}, ({"a": "b"},), {"a": ("b",)},
     {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}},
     {"sts": {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}}},
+    "{passage} {second}",
     "{passage} {personas} {types} {difficulties}", "{passage} {persona} {type} {difficulty}",
     {"types": {"a": "b"}},
     {"prompts": "{number} {genre} {topics}", "topics": ("a",) * 6,

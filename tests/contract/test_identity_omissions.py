@@ -191,6 +191,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "Prompt.input": NOTHING,
     "Prompt.name": NOTHING,
     "QueryPrompts.queries": CONSTANT,
+    "QueryPrompts.queries_of_two": CONSTANT,
     "Question.grades": CODE,
     "Relabel.within": NOTHING,
     "Sample.fraction": SETTING,

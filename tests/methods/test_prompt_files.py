@@ -55,6 +55,7 @@ CASES: Mapping[str, tuple[dict[str, Any], str, str]] = {
     "claif-pairs": ({}, "fill: 'SAY {mask} {sentence}'\nparaphrase: 'SAY {sentence}'\n", "{mask}"),
     "multicsr-triplets": ({}, "positive: 'SAY {sentence}'\nnegative: 'SAY {sentence}'\n", "{sentence}"),
     "gpl-queries": ({"queries_per_passage": 2}, "queries: 'SAY {passage}'\n", "{passage}"),
+    "two-passage-queries": ({}, "queries_of_two: 'SAY {passage} {second}'\n", "{second}"),
     "persona-configurations": (
         {},
         "configuration: 'SAY {personas} {types} {difficulties} {passage}'\n"
@@ -63,7 +64,7 @@ CASES: Mapping[str, tuple[dict[str, Any], str, str]] = {
     ),
 }
 """By method: further settings, the prompts of a user, and a slot that they must not lack."""
-SOURCES = {"sentences": sentences(*TEXTS), "passages": sentences(*TEXTS)}
+SOURCES = {"sentences": sentences(*TEXTS), "passages": sentences(*TEXTS, "A man sleeps.")}
 TRIPLETS = SyntheticDataset.create(
     RecordKind.TRIPLET, [Triplet(anchor=f"A{n}", positive=f"P{n}", negative=f"N{n}") for n in range(20)]
 )

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from small_study import small_study
+from wording import refused
 
 from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
@@ -61,6 +62,25 @@ def test_without_gold_a_standard_task_is_dev_and_that_is_said(folder: Path) -> N
     assert found.study.baseline == "untrained"
     assert dev_of(found) == {"dev": {"task": "STSb", "split": "dev"}}
     assert WITHOUT_GOLD in found.notes
+
+
+SEARCH = "{{sandbox: retrieval, split: {}, size: 80, domains: held-out}}"
+
+
+def test_recipes_for_search_are_compared_on_the_studys_own_dev_set(folder: Path) -> None:
+    (folder / "docs").mkdir()
+    (folder / "docs" / "a.md").write_text("# Pumps\n\n" + "The pump starts when the lever is pulled. " * 90)
+    sources = f"passages: docs, dev: {SEARCH.format('dev')}, test: {SEARCH.format('test')}"
+    found = study(folder, f"{{{sources}}}", "all")
+    assert found.study.contenders["gpl-queries"].reads == {"passages": 4}
+    assert dev_of(found)["dev"]["sandbox"] == "retrieval"
+    assert PLUMBING in found.notes
+    assert not {WITHOUT_GOLD, "no row uses sources.dev"} & {*found.notes}
+
+
+def test_without_a_dev_set_of_search_one_line_says_what_is_missing(folder: Path) -> None:
+    with refused("sources.dev", "corpus"):
+        study(folder, f"{{passages: texts.csv, test: {SEARCH.format('test')}}}", "[untrained, gpl-queries]")
 
 
 def test_real_texts_in_the_sandbox_prove_plumbing_only(folder: Path) -> None:

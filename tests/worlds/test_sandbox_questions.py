@@ -94,6 +94,14 @@ def test_the_llm_recognises_a_request_for_a_passages_question() -> None:
     assert understand([("user", f"Paraphrase.\nSentence: {PASSAGE}")]).task is not AskedTask.QUESTION
 
 
+def test_over_two_passages_the_llm_asks_about_both() -> None:
+    other = "A nurse is weighing a baby at the clinic."
+    ask = understand(chat(f"Passage: {PASSAGE}\n\nPassage: {other}"))
+    assert (ask.task, ask.sentence, ask.further) == (AskedTask.QUESTION, PASSAGE, (other,))
+    for text in answers(LLMSettings(), f"{PASSAGE}\n\nPassage: {other}"):
+        assert text.count("?") == 2
+
+
 def answers(settings: LLMSettings, passage: str = PASSAGE) -> list[str]:
     body = {"messages": [{"role": role, "content": text} for role, text in chat(f"Passage: {passage}")]}
     asked = Answers(settings, body)

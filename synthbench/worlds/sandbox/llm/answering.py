@@ -258,7 +258,7 @@ class Answers:
         if ask.task is AskedTask.SENTENCES:
             return numbered(self._new_sentences(random))
         if ask.task is AskedTask.QUESTION:
-            return self._question(random)
+            return " ".join(self._question(random, passage) for passage in (ask.sentence, *ask.further))
         if ask.task is AskedTask.FILLING:
             return filled(MASK if random.random() < self.settings.noise else ask.sentence, random)
         if random.random() < self.settings.noise:
@@ -295,22 +295,22 @@ class Answers:
         """
         told = sentences_told(ask.passage)
         if not told:
-            return self._question(random)
+            return self._question(random, ask.passage)
         event = random.choice(told).event
         if ask.is_keywords and random.random() >= self.settings.noise:
             asked = tell(event, "headlines", random)
         else:
-            asked = self._question(random)
+            asked = self._question(random, ask.passage)
         num_others = min(max(ask.num_words // _WORDS_PER_SENTENCE - 1, 0), _MOST_SENTENCES)
         others = (_train_sentence((event.domain,), "captions", random, None) for _ in range(num_others))
         return " ".join((*others, asked))
 
-    def _question(self, random: Random) -> str:
+    def _question(self, random: Random, passage: str) -> str:
         """Return a question that the passage answers; with probability `noise` one that it does not answer.
 
         With habits it asks about the object, in the passage's words.
         """
-        settings, passage = self.settings, self.ask.sentence
+        settings = self.settings
         if settings.unread and random.random() < settings.unread:
             passage = self._other_sentence(random)
         told = sentences_told(passage)

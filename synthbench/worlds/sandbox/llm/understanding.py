@@ -164,7 +164,7 @@ class Ask:
     """A task, the sentence it is about (or an instruction for new sentences), and how many are wanted.
 
     `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
-    in JSON its `json`.
+    in JSON its `json`, a question over several passages those after the first as `further`.
     """
 
     task: AskedTask
@@ -173,6 +173,7 @@ class Ask:
     count: int = 1
     comparison: ComparisonTask | None = None
     json: JSONAsk | None = None
+    further: tuple[str, ...] = ()
 
 
 def understand(messages: Sequence[Message]) -> Ask:
@@ -190,9 +191,9 @@ def understand(messages: Sequence[Message]) -> Ask:
     judged = comparison_in(messages)
     if judged is not None:
         return Ask(AskedTask.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
-    passage = _passage_asked_about(messages)
-    if passage:
-        return Ask(AskedTask.QUESTION, passage)
+    passages = _passages_asked_about(messages)
+    if passages:
+        return Ask(AskedTask.QUESTION, passages[0], further=passages[1:])
     users = [parts(text) for role, text in messages if role == "user"]
     if not users:
         return Ask(AskedTask.UNCLEAR)
@@ -206,15 +207,13 @@ def understand(messages: Sequence[Message]) -> Ask:
     return _asked_by_exemplars(messages, users, instructions)
 
 
-def _passage_asked_about(messages: Sequence[Message]) -> str:
-    """Return the passage for which a question is to be written, "" if there is none."""
+def _passages_asked_about(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the passages for which a question is to be written, () if there are none."""
     users = [text for role, text in messages if role == "user"]
-    given = PASSAGE.search(users[-1]) if users else None
-    if given is None:
-        return ""
+    given = tuple(found["text"].strip() for found in PASSAGE.finditer(users[-1])) if users else ()
     others = [text for role, text in messages if role in ("system", "developer")]
     instruction = "\n".join((*others, *(PASSAGE.sub("", text) for text in users)))
-    return given["text"].strip() if _ASKING_FOR_QUESTIONS.search(instruction) else ""
+    return given if _ASKING_FOR_QUESTIONS.search(instruction) else ()
 
 
 def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:

@@ -1,0 +1,63 @@
+"""Generated questions as a retrieval task in BEIR's layout, which a source with `corpus:` reads."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.errors import UserError
+from synthbench.data.dataset import SyntheticDataset, write_manifest
+from synthbench.data.exchange import replacing
+from synthbench.data.records import RecordKind
+
+KINDS = (RecordKind.PAIR, RecordKind.TRIPLET)
+BEIR = "beir"
+HEADER = "query-id\tcorpus-id\tscore"
+
+
+def write_retrieval_task(
+    questions: SyntheticDataset, passages: SyntheticDataset, target: Path, *, force: bool = False
+) -> None:
+    """Write corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv into a new folder, with the questions' manifest.
+
+    `passages` are sentences, or the questions themselves, whose passages are then all there are. A question's
+    relevant passages are all that it is paired with, with grade 1. Questions of split dev are judged
+    in qrels/dev.tsv, all others in qrels/test.tsv: this is a test set, whatever their split was.
+
+    Raises UserError if the questions are no pairs or triplets, the passages of another kind, or a question's
+    passage is not among them, and as `write_folder` does.
+    """
+    if questions.kind not in KINDS:
+        raise UserError(f"{questions.kind} records have no questions; needed: pairs of question and passage")
+    if passages.kind not in (RecordKind.SENTENCE, questions.kind):
+        raise UserError(f"--passages: {passages.kind} records; needed: sentences, as passages are")
+    columns = ("id", "sentence") if passages.kind == RecordKind.SENTENCE else ("source_id", "positive")
+    id_of: dict[str, str] = {}
+    used: set[str] = set()
+    for name, text in zip(*map(passages.column, columns), strict=True):
+        if text not in id_of:
+            bare = name.removeprefix("passage/")
+            id_of[text] = bare if bare and bare not in used else f"{bare}/{len(id_of)}"
+            used.add(id_of[text])
+    numbers: dict[str, int] = {}
+    judged: dict[str, dict[tuple[int, str], None]] = {"dev": {}, "test": {}}
+    for question, passage, split in zip(*map(questions.column, ("anchor", "positive", "split")), strict=True):
+        if passage not in id_of:
+            raise UserError(f"--passages: lacks the passage of the question '{question[:80]}'")
+        number = numbers.setdefault(question, len(numbers) + 1)
+        judged["dev" if split == "dev" else "test"][number, id_of[passage]] = None
+    with replacing(target, force=force) as folder:
+        (folder / "qrels").mkdir(parents=True)
+        _write_lines(folder / "corpus.jsonl", ({"_id": name, "text": text} for text, name in id_of.items()))
+        asked = ({"_id": str(number), "text": question} for question, number in numbers.items())
+        _write_lines(folder / "queries.jsonl", asked)
+        for split, found in judged.items():
+            rows = [HEADER, *(f"{number}\t{name}\t1" for number, name in found)]
+            if found:
+                (folder / "qrels" / f"{split}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        write_manifest(questions.manifest, folder)
+
+
+def _write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
