@@ -161,6 +161,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "LibraryLoss.guide": NOTHING,
     "LibraryLoss.teacher": NOTHING,
     "LibraryLoss.temperature": CONSTANT,
+    "LibraryLoss.label_temperature": CONSTANT,
     "LLMSettings.requests_per_minute": WHERE,
     "MTEB.benchmark": NOTHING,
     "MTEB.folder": OUTSIDE,
@@ -273,6 +274,8 @@ CASES: Mapping[str, tuple[BaseModel, object, str, object]] = {
         SOURCE_TYPES["sandbox"](**{**PAIRS, "sandbox": "rankings"}), sandbox_source, "NUM_CANDIDATES", 10,
     ),
     "a loss": (LibraryLoss(name="cosent"), library_losses, "TEMPERATURE", 0.1),
+    "a loss on lists": (LibraryLoss(name="kl-divergence"), library_losses, "TEMPERATURE_OF_KL", 2.0),
+    "labels of lists": (LibraryLoss(name="kl-divergence"), library_losses, "LABEL_TEMPERATURE", 2.0),
     "a loss with a guide": (
         LibraryLoss.model_validate({"name": "gist", "guide": BASE}),
         library_losses, "TEMPERATURE_OF_GIST", 0.1,
