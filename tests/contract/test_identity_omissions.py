@@ -182,6 +182,8 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "PairPrompts.fill": CONSTANT,
     "PairPrompts.paraphrase": CONSTANT,
     "Price.cached_input": WHERE,
+    "GradedPrompts.documents": CONSTANT,
+    "GradedPrompts.levels": CONSTANT,
     "PersonaPrompts.configuration": CONSTANT,
     "PersonaPrompts.difficulties": CONSTANT,
     "PersonaPrompts.personas": CONSTANT,
