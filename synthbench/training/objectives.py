@@ -112,7 +112,7 @@ def training_table(
     `temperatures` of data sets, or several negatives of a record, further columns have each record's number
     of negatives and temperature. A further column has the teacher's scores if the objective uses them.
     Rankings give a column for each candidate, and their grades as labels. Raises UserError if data can't be
-    converted, if nothing is left, if a triplet lacks scores, or or if rankings do not fit (`_lists`).
+    converted, if nothing is left, if a triplet lacks scores, or if rankings do not fit (`_lists`).
     """
     import pyarrow as pa
 
@@ -169,9 +169,8 @@ def _lists(parts: Sequence["pa.Table"]) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if any(
-        pc.any(pc.greater(pc.list_value_length(part[QUERIES]), 0)).as_py() for part in _having(QUERIES, parts)
-    ):
+    queries = [part[QUERIES] for part in parts if QUERIES in part.column_names]
+    if any(pc.sum(pc.list_value_length(each)).as_py() for each in queries):
         raise UserError("rankings: training takes one query of each, and some have `further_queries`")
     rankings = pa.concat_tables(part.select(list(RANKING_COLUMNS)) for part in parts).combine_chunks()
     sizes = sorted(pc.unique(pc.list_value_length(rankings["candidates"])).to_pylist())
@@ -189,10 +188,6 @@ def _lists(parts: Sequence["pa.Table"]) -> "pa.Table":
         columns[f"candidate{place + 1}"] = texts.take(pa.array(rows + order[:, place]))
     ranked = np.take_along_axis(grades, order, axis=1).tolist()
     return pa.table({**columns, OF_RECORD: pa.array(ranked, pa.list_(pa.float32()))})
-
-
-def _having(column: str, parts: Sequence["pa.Table"]) -> list["pa.Table"]:
-    return [part for part in parts if column in part.column_names]
 
 
 def _num_negatives(part: "pa.Table") -> int:

@@ -13,8 +13,8 @@ from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.relevance import relevance_of
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.source import SetOptions
-from synthbench_graded.answers import documents_in
-from synthbench_graded.prompts import SHIPPED, GradedPrompts
+from synthbench_sycl.answers import documents_in
+from synthbench_sycl.prompts import SHIPPED, GradedPrompts
 
 
 def questions(size: int, **options: Any) -> list[str]:

@@ -19,7 +19,7 @@ from synthbench.api import (
 )
 from synthbench.data.records import RecordKind
 from synthbench.plugins.loading import component
-from synthbench_graded.answers import documents_in
+from synthbench_sycl.answers import documents_in
 
 QUERIES = sentences(*TEXTS[:3])
 KEYS = ("3", "2", "1", "0")

@@ -49,7 +49,7 @@ class GradedPrompts(PromptFile):
 
 
 SHIPPED = ShippedPrompts(
-    "synthbench_graded",
+    "synthbench_sycl",
     GradedPrompts,
     {
         DOCUMENTS: "86b9ea48ac883f5b04a6a14eb1485330adc8352fa0640a37e77d05edffb82243",

@@ -27,8 +27,8 @@ from synthbench.api import (
     estimated_amount,
     hashed_number,
 )
-from synthbench_graded.answers import documents_in
-from synthbench_graded.prompts import DOCUMENTS, LEVELS, SHIPPED, GradedPrompts
+from synthbench_sycl.answers import documents_in
+from synthbench_sycl.prompts import DOCUMENTS, LEVELS, SHIPPED, GradedPrompts
 
 METHOD, QUERIES = "graded-documents", "queries"
 _SLOTS = {"query", "levels"}
