@@ -87,15 +87,15 @@ def questions(scope: Scope) -> Iterator[Sentence]:
     distinct = Distinct()
     for number in count():
         random = scope.random("questions alone", number)
-        event = scope.event(random)
-        text = distinct.draw(partial(_drawn_question, event, random, scope.premises), lambda drawn: drawn)
-        yield Sentence(
-            id=_id("query", text), split=scope.split, seed=scope.seed, label=event.domain, sentence=text
-        )
+        yield distinct.draw(partial(_drawn_question, scope, random), attrgetter("sentence"))
 
 
-def _drawn_question(event: Event, random: Random, premises: Premises) -> str:
-    return question(event, random.choice(slots_of(event)), random, premises)
+def _drawn_question(scope: Scope, random: Random) -> Sentence:
+    event = scope.event(random)
+    text = question(event, random.choice(slots_of(event)), random, scope.premises)
+    return Sentence(
+        id=_id("query", text), split=scope.split, seed=scope.seed, label=event.domain, sentence=text
+    )
 
 
 def passages(scope: Scope) -> Iterator[Passage]:

@@ -8,13 +8,14 @@ from random import Random
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm.json_asks import GradedAsk
 from synthbench.worlds.sandbox.parsing import read_sentence
-from synthbench.worlds.sandbox.questions import ANSWERS, IN_PART, kept_of, relevance, slots_of
+from synthbench.worlds.sandbox.questions import IN_PART, kept_of, relevance, slots_of
 from synthbench.worlds.sandbox.realisation import REGISTERS, tell
 from synthbench.worlds.sandbox.relevance import events_asked_for
 from synthbench.worlds.sandbox.sampling import draw_event, split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 _KINDS = 4
+"""Kinds of documents: answers, answers in part, another matter of the domain, another domain."""
 _TRIES = 200
 _MOST_SENTENCES = 5
 Asked = tuple[str, Event]
@@ -99,12 +100,9 @@ def _of_train(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Even
 def _unread(query: str, kind: int, random: Random) -> str:
     """Return a document for a query outside the grammar, with fewer of its words on lower levels."""
     words = query.split()
-    said = " ".join(words[: max(1, round(len(words) * (1 - kind / ANSWERS)))])
+    said = " ".join(words[: max(1, round(len(words) * (1 - kind / (_KINDS - 2))))])
     openings = ("In short: ", "As is often asked: ", "Beside other matters: ")
     if kind < _KINDS - 1:
         return f"{openings[kind]}{said} - {random.randrange(1000)} pages tell more."
-    return _text_of(_of_train(lambda: draw_event(domain_names(), random), lambda _: True), random)
-
-
-def _text_of(event: Event, random: Random) -> str:
+    event = _of_train(lambda: draw_event(domain_names(), random), lambda _: True)
     return tell(event, random.choice(REGISTERS), random)
