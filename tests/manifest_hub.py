@@ -429,7 +429,7 @@ def _table(repository: Held, file: str) -> bytes:
 def _cell(repository: Held, column: str, row: int, draw: random.Random) -> Any:
     high = next((task.score_range for task in TASKS.values() if task.hub_id == repository.name), (0, 1))
     cells: Mapping[str, Callable[[], Any]] = {
-        "score": lambda: 1 if "-qrels" in repository.name else round(draw.uniform(*high), 2),
+        "score": lambda: 1 if "*.tsv" in repository.columns else round(draw.uniform(*high), 2),
         "label": lambda: row % 2,
         "positive": lambda: draw.sample(SENTENCES, 1),
         "negative": lambda: draw.sample(SENTENCES, 3),

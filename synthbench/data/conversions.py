@@ -148,6 +148,17 @@ def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Con
     return Conversion(records, note, {})
 
 
+def _by_way_of_scored_pairs(kind: RecordKind) -> _Conversion:
+    """Return the conversion of rankings to scored pairs, and of these to `kind`."""
+
+    def convert_rankings(rankings: Sequence[Ranking], thresholds: Thresholds) -> Conversion:
+        pairs = _rankings_to_scored_pairs(rankings, thresholds)
+        outcome = CONVERSIONS[RecordKind.SCORED_PAIR][kind](pairs.records, thresholds)
+        return Conversion(outcome.records, f"{pairs.note}; then {outcome.note}", outcome.dropped)
+
+    return convert_rankings
+
+
 def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Conversion:
     records = [
         Pair(anchor=pair.sentence1, positive=pair.sentence2, **_inherited(pair, "positive"))
@@ -215,6 +226,8 @@ CONVERSIONS: dict[RecordKind, dict[RecordKind, _Conversion]] = {
     RecordKind.RETRIEVAL: {RecordKind.SENTENCE: _to_sentences},
     RecordKind.RANKING: {
         RecordKind.SCORED_PAIR: _rankings_to_scored_pairs,
+        RecordKind.TRIPLET: _by_way_of_scored_pairs(RecordKind.TRIPLET),
+        RecordKind.PAIR: _by_way_of_scored_pairs(RecordKind.PAIR),
         RecordKind.SENTENCE: _to_sentences,
     },
 }

@@ -16,6 +16,9 @@ from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.library_losses import OF_NEGATIVES, OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
+USUAL_LIST = 5
+"""A query and four candidates, as `graded-documents` writes; a ranking's number is not known before."""
+
 
 class BiEncoder(TrainingSettings, WithConstants):
     """Fine-tunes an encoder; defaults as in Thakur et al. 2021, section 4 and table 8."""
@@ -108,7 +111,9 @@ class BiEncoder(TrainingSettings, WithConstants):
     @property
     def sentences_per_record(self) -> float:
         """The number of columns that the loss reads."""
-        return 2 if self.loss is None else {"triplet": 3, "sentence": 1}.get(self.loss.record_kind, 2)
+        if self.loss is None:
+            return 2
+        return {"triplet": 3, "sentence": 1, "ranking": USUAL_LIST}.get(self.loss.record_kind, 2)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", converted to the loss's kind.

@@ -10,7 +10,7 @@ from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.models.pretrained import Pretrained
-from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
+from synthbench.training.objectives import CONTRASTIVE_COLUMNS, RANKING_COLUMNS, Objective
 from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
 
@@ -29,6 +29,7 @@ LossName = Literal[
     "gist",
     "cached-gist",
     "margin-mse",
+    "kl-divergence",
     "distillation",
 ]
 CLASSES: Mapping[LossName, str] = {
@@ -40,17 +41,21 @@ CLASSES: Mapping[LossName, str] = {
     "gist": "GISTEmbedLoss",
     "cached-gist": "CachedGISTEmbedLoss",
     "margin-mse": "MarginMSELoss",
+    "kl-divergence": "DistillKLDivLoss",
     "distillation": "EmbedDistillLoss",
 }
 """The library's loss classes."""
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 """Losses with the other records of a batch as negatives."""
+OF_LISTS = {"margin-mse": RecordKind.TRIPLET, "kl-divergence": RecordKind.RANKING}
+"""Losses on the texts of one anchor or query with their labels, and the records that they take by default."""
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
 """Losses that compare all anchors or pairs of a batch; the library does not gather them across devices."""
-UNSCORED = "loss margin-mse: {missing}; let the step `score-triplets` give them, or set `teacher`"
+UNSCORED = "loss {name}: {{missing}}; let the step `score-triplets` give them{others}"
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
-TEMPERATURE, TEMPERATURE_OF_GIST = 0.05, 0.01
+DIVIDED = (*SCALED, "kl-divergence")
+TEMPERATURE, TEMPERATURE_OF_GIST, TEMPERATURE_OF_KL, LABEL_TEMPERATURE = 0.05, 0.01, 1.0, 1.0
 """The library's defaults, fixed here since later versions may change them."""
 
 
@@ -60,18 +65,33 @@ class LibraryLoss(BaseModel, WithConstants):
     cosine, cosent, angle: on scored pairs. multiple-negatives, gist and their cached forms: on pairs or
     triplets. margin-mse: on triplets, with a teacher's scores or a cross-encoder as teacher (Hofstätter et
     al. 2020, arXiv 2010.02666): the mean squared difference between s(anchor, positive) - s(anchor, negative)
-    and the same margin of the teacher. distillation: on sentences, whose vectors shall equal a teacher's.
+    and the same margin of the teacher. kl-divergence: on rankings: the divergence from the softmax of the
+    grades to the softmax of the similarities, over a query's candidates. Both take the other's records, too.
+    distillation: on sentences, whose vectors shall equal a teacher's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     name: LossName = Field(description="name of the loss")
-    learns_from: Literal["pair", "triplet"] = Field(
+    learns_from: Literal["pair", "triplet", "ranking"] = Field(
         "pair",
-        description="for losses with in-batch negatives: pairs, or triplets with a hard negative",
+        description="for losses with in-batch negatives: pairs, or triplets with a hard negative; for "
+        "margin-mse and kl-divergence: triplets with a teacher's scores, or rankings with grades. Default: "
+        "pair, for margin-mse triplet, for kl-divergence ranking",
     )
     temperature: float | None = Field(
-        None, gt=0, le=10, description="temperature that divides cosines. Default: 0.05, for gist 0.01"
+        None,
+        gt=0,
+        le=10,
+        description="temperature that divides similarities. Default: 0.05, for gist 0.01, for "
+        "kl-divergence 1",
+    )
+    label_temperature: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        exclude_if=lambda temperature: temperature is None,
+        description="for kl-divergence: temperature that divides grades, or a teacher's scores. Default: 1",
     )
     chunk_size: int = Field(
         32, ge=1, le=65_536, description="for cached losses: number of records in memory at once"
@@ -87,7 +107,7 @@ class LibraryLoss(BaseModel, WithConstants):
     similarity: Literal["dot", "cosine"] = Field(
         "dot",
         exclude_if=lambda similarity: similarity == "dot",
-        description="for margin-mse: the similarity whose margins are compared with the teacher's",
+        description="for margin-mse and kl-divergence: the similarity that learns the labels",
     )
     dimensions: tuple[int, ...] = Field(
         (),
@@ -105,37 +125,49 @@ class LibraryLoss(BaseModel, WithConstants):
     def _check_options(self) -> Self:
         takes = {
             "guide": self.name in ("gist", "cached-gist"),
-            "teacher": self.name in ("margin-mse", "distillation"),
+            "teacher": self.name in ("margin-mse", "distillation") and self.learns_from != "ranking",
         }
         for key, is_taken in takes.items():
-            is_optional = self.name == "margin-mse" and key == "teacher"
+            is_optional = is_taken and self.name == "margin-mse"
             if is_taken != (getattr(self, key) is not None) and not is_optional:
                 raise ValueError(f"loss {self.name} {f'needs `{key}`' if is_taken else f'takes no `{key}`'}")
-        if self.similarity != "dot" and self.name != "margin-mse":
-            raise ValueError(f"loss {self.name} takes no `similarity`; only margin-mse does")
-        if self.temperature is not None and self.name not in SCALED:
-            raise ValueError(f"loss {self.name} takes no `temperature`; those that do: {', '.join(SCALED)}")
+        if self.similarity != "dot" and self.name not in OF_LISTS:
+            raise ValueError(f"loss {self.name} takes no `similarity`; those that do: {', '.join(OF_LISTS)}")
+        if self.temperature is not None and self.name not in DIVIDED:
+            raise ValueError(f"loss {self.name} takes no `temperature`; those that do: {', '.join(DIVIDED)}")
+        if self.label_temperature is not None and self.name != "kl-divergence":
+            raise ValueError(f"loss {self.name} takes no `label_temperature`; only kl-divergence does")
         if self.guide is not None and self.guide.prompts is not None:
             raise ValueError(f"loss {self.name}: the guide reads the base's prompts; leave out guide.prompts")
-        if self.learns_from != "pair" and self.name not in OF_NEGATIVES:
+        fit = ("pair", "triplet", "ranking") if self.name in OF_LISTS else ("pair", "triplet")
+        if self.learns_from != "pair" and self.name not in (*OF_NEGATIVES, *OF_LISTS):
             raise ValueError(
                 f"loss {self.name} learns from {self.record_kind} records; leave out learns_from"
+            )
+        if self.learns_from not in fit:
+            raise ValueError(
+                f"loss {self.name} can't learn from rankings; those that can: {', '.join(OF_LISTS)}"
             )
         if self.dimensions and self.name in ("distillation", "cached-gist", "cached-multiple-negatives"):
             raise ValueError(f"loss {self.name} takes no `dimensions`")
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the temperature that null means."""
-        if self.temperature is not None or self.name not in SCALED:
-            return {}
-        is_gist = self.guide is not None
-        return {"temperature": Constant(self._temperature, 0.01 if is_gist else 0.05)}
+        """Return the temperatures that null means."""
+        found: dict[str, Constant] = {}
+        if self.temperature is None and self.name in DIVIDED:
+            first = 1.0 if self.name == "kl-divergence" else 0.05 if self.guide is None else 0.01
+            found["temperature"] = Constant(self._temperature, first)
+        if self.label_temperature is None and self.name == "kl-divergence":
+            found["label_temperature"] = Constant(LABEL_TEMPERATURE, 1.0)
+        return found
 
     @property
     def _temperature(self) -> float:
         if self.temperature is not None:
             return self.temperature
+        if self.name == "kl-divergence":
+            return TEMPERATURE_OF_KL
         return TEMPERATURE if self.guide is None else TEMPERATURE_OF_GIST
 
     @property
@@ -155,17 +187,21 @@ class LibraryLoss(BaseModel, WithConstants):
             return RecordKind.SCORED_PAIR
         if self.name in OF_NEGATIVES:
             return RecordKind(self.learns_from)
-        return RecordKind.TRIPLET if self.name == "margin-mse" else RecordKind.SENTENCE
+        if self.name in OF_LISTS:
+            return OF_LISTS[self.name] if self.learns_from == "pair" else RecordKind(self.learns_from)
+        return RecordKind.SENTENCE
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why the loss can't learn from records of this kind, naming losses that can; "" if it can."""
         why = why_impossible(kind, self.record_kind)
+        if kind == RecordKind.RANKING and self.if_unscored:
+            return f"loss {self.name}: rankings have grades, no teacher's scores; set `learns_from: ranking`"
         if not why:
             return ""
         wanted = {
             **dict.fromkeys(OF_SCORES, RecordKind.SCORED_PAIR),
             **dict.fromkeys(OF_NEGATIVES, RecordKind.PAIR),
-            "margin-mse": RecordKind.TRIPLET,
+            **OF_LISTS,
             "distillation": RecordKind.SENTENCE,
         }
         fit = [name for name, each in wanted.items() if not why_impossible(kind, each)]
@@ -174,7 +210,9 @@ class LibraryLoss(BaseModel, WithConstants):
     @property
     def if_unscored(self) -> str:
         """The message, with {missing}, for triplets without scores; "" if none are needed."""
-        return UNSCORED if self.name == "margin-mse" and self.teacher is None else ""
+        if self.name not in OF_LISTS or self.record_kind != RecordKind.TRIPLET or self.teacher is not None:
+            return ""
+        return UNSCORED.format(name=self.name, others=", or set `teacher`" * (self.name == "margin-mse"))
 
     def revisions(self) -> dict[str, str]:
         """Return the commits or content hashes of guide and teacher."""
@@ -186,6 +224,7 @@ class LibraryLoss(BaseModel, WithConstants):
         kind = self.record_kind
         columns = {
             RecordKind.SCORED_PAIR: ("sentence1", "sentence2", "score"),
+            RecordKind.RANKING: RANKING_COLUMNS,
             **CONTRASTIVE_COLUMNS,
         }[kind]
         several = kind is RecordKind.TRIPLET
@@ -277,11 +316,18 @@ class LibraryLoss(BaseModel, WithConstants):
             from synthbench.training.losses import OwnTemperatures
 
             return OwnTemperatures(model, **of_scale, **gathers)
-        if self.name == "margin-mse":
+        if self.name in OF_LISTS:
             from sentence_transformers.util import pairwise_cos_sim, pairwise_dot_score
 
             of_pairs = pairwise_dot_score if self.similarity == "dot" else pairwise_cos_sim
-            return losses.MarginMSELoss(model, of_pairs)
+            if self.name == "margin-mse":
+                return losses.MarginMSELoss(model, of_pairs)
+            return losses.DistillKLDivLoss(
+                model,
+                of_pairs,
+                student_temperature=self._temperature,
+                teacher_temperature=self.label_temperature or LABEL_TEMPERATURE,
+            )
         return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
 
     def _teacher_size(self, context: "TrainingContext") -> int:

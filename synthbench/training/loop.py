@@ -267,13 +267,13 @@ def _arguments(
 
 
 def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
-    """Return each column's prompt: an anchor's positives and negatives are passages."""
+    """Return each column's prompt: positives, negatives and a query's candidates are passages."""
     prompts = settings.base.prompts
     if prompts is None:
         return {}
     names = job.table.column_names
-    queries = (name for name in names if name.startswith(("sentence", "anchor")))
-    passages = (name for name in names if name.startswith(("positive", "negative")))
+    queries = (name for name in names if name.startswith(("sentence", "anchor", "query")))
+    passages = (name for name in names if name.startswith(("positive", "negative", "candidate")))
     return {"prompts": dict.fromkeys(queries, prompts.query) | dict.fromkeys(passages, prompts.passage)}
 
 

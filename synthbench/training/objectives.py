@@ -11,7 +11,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.draws import digest
 from synthbench.data.records import RecordKind
 from synthbench.models.work import weighted_size
-from synthbench.training.settings import NUM_NEGATIVES, RECORD_TEMPERATURE
+from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ CONTRASTIVE_COLUMNS = {
     RecordKind.PAIR: ("anchor", "positive"),
     RecordKind.SENTENCE: ("sentence",),
 }
+RANKING_COLUMNS = ("query", "candidates", "grades")
 
 
 def contrastive(
@@ -109,8 +110,9 @@ def training_table(
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
     `weights` say how often each data set's records are repeated; fractions select records by their ids. With
     `temperatures` of data sets, or several negatives of a record, further columns have each record's number
-    of negatives and temperature. A further column has the teacher's scores if the objective uses them. Raises
-    UserError if data can't be converted, if nothing is left, or if a triplet lacks scores.
+    of negatives and temperature. A further column has the teacher's scores if the objective uses them.
+    Rankings give a column for each candidate, and their grades as labels. Raises UserError if data can't be
+    converted, if nothing is left, if a triplet lacks scores, or if rankings do not fit (`_lists`).
     """
     import pyarrow as pa
 
@@ -122,6 +124,8 @@ def training_table(
     if num_records == 0:
         total = sum(dataset.manifest.num_records for dataset in data)
         raise UserError(f"nothing to train on: of {total} records in the data, none has split 'train'")
+    if kind == RecordKind.RANKING:
+        return _lists(parts)
     if both_orders:
         parts += [_exchanged(part) for part in parts]
     columns = objective.columns
@@ -138,7 +142,7 @@ def training_table(
     return pa.concat_tables(part.select(list(columns)) for part in parts)
 
 
-FURTHER = "further_negatives"
+FURTHER, QUERIES, LEAST_CANDIDATES = "further_negatives", "further_queries", 2
 
 
 def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
@@ -153,6 +157,37 @@ def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
         num_records = sum(part.num_rows for part in parts)
         missing = f"{num_without} of {num_records} triplets have no scores of a teacher"
         raise UserError(complaint.format(missing=missing))
+
+
+def _lists(parts: Sequence["pa.Table"]) -> "pa.Table":
+    """Return each query, its candidates in a column each, highest grade first, and their grades.
+
+    Raises UserError if the rankings differ in their number of candidates, have fewer than two, or have
+    further queries.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    queries = [part[QUERIES] for part in parts if QUERIES in part.column_names]
+    if any(pc.sum(pc.list_value_length(each)).as_py() for each in queries):
+        raise UserError("rankings: training takes one query of each, and some have `further_queries`")
+    rankings = pa.concat_tables(part.select(list(RANKING_COLUMNS)) for part in parts).combine_chunks()
+    sizes = sorted(pc.unique(pc.list_value_length(rankings["candidates"])).to_pylist())
+    size = sizes[0]
+    if len(sizes) > 1 or size < LEAST_CANDIDATES:
+        raise UserError(
+            f"rankings: training takes as many candidates of every query, {LEAST_CANDIDATES} or more; these"
+            f" have {size}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
+        )
+    grades = pc.list_flatten(rankings["grades"]).to_numpy().reshape(-1, size)
+    order = np.argsort(-grades, axis=1, kind="stable")
+    texts, rows = pc.list_flatten(rankings["candidates"]), size * np.arange(len(grades))
+    columns = {"query": rankings["query"]}
+    for place in range(size):
+        columns[f"candidate{place + 1}"] = texts.take(pa.array(rows + order[:, place]))
+    ranked = np.take_along_axis(grades, order, axis=1).tolist()
+    return pa.table({**columns, OF_RECORD: pa.array(ranked, pa.list_(pa.float32()))})
 
 
 def _num_negatives(part: "pa.Table") -> int:

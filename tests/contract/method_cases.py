@@ -10,7 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contract.stand_ins import ENCODER, TEXTS, Reply, graded, in_json, numbered, pairs, sentences, triplets
+from contract.stand_ins import (
+    ENCODER,
+    TEXTS,
+    Reply,
+    graded,
+    in_json,
+    in_levels,
+    numbered,
+    pairs,
+    sentences,
+    triplets,
+)
 
 from synthbench.api import Method, SyntheticDataset
 from synthbench.plugins.loading import component
@@ -169,6 +180,12 @@ def _cases() -> dict[str, MethodCase]:
             {"positive_from": 1.0, "negative_to": 4.0, "gap": 0.0},
             {"sentences": sentences(*TEXTS[:4]), "triplets": triplets()},
             graded,
+        ),
+        "graded-documents": (
+            "graded-documents",
+            {"lists_per_query": 2, "seed": 2},
+            {"queries": sentences(*TEXTS[:4])},
+            in_levels,
         ),
         "persona-configurations": (
             "persona-configurations",

@@ -87,6 +87,13 @@ def in_json(request: ChatRequest) -> str:
     return json.dumps(texts or {"tasks": [f"Find number {line} of {told}" for line in range(1, 21)]})
 
 
+def in_levels(request: ChatRequest) -> str:
+    """Answer with a JSON object of a text for each level that the prompt lists: "3" (...); "2" (...)."""
+    told = number(request.sample, request.sampling, request.messages)
+    keys = re.findall(r'"(\w+)" \(', request.messages[-1]["content"])
+    return json.dumps({key: f"The level {key} of {told} is new." for key in keys})
+
+
 @dataclass(frozen=True)
 class Chat:
     """An LLM that answers in this process, in the order of the requests."""

@@ -92,9 +92,9 @@ def test_a_ranking_converts_to_distinct_sentences() -> None:
     assert found.manifest.dropped == {"to sentence: repeated sentence": 1}
 
 
-def test_rankings_convert_only_to_scored_pairs_and_sentences() -> None:
-    with refused("ranking", "triplet", "scored_pair"):
-        convert(made(MOUNT), RecordKind.TRIPLET)
+def test_rankings_convert_to_no_whole_corpus() -> None:
+    with refused("ranking", "retrieval", "scored_pair, triplet, pair, sentence"):
+        convert(made(MOUNT), RecordKind.RETRIEVAL)
 
 
 def test_a_ranking_is_dropped_if_gold_holds_its_query_with_a_candidate() -> None:

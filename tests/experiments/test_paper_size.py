@@ -19,7 +19,7 @@ from synthbench.config.documents import read_document
 from synthbench.config.load import load_experiment
 from synthbench.config.recipes import with_recipes
 
-WITH_PROMPTS_OF_OUR_OWN = ("brainstorm", "claif", "multicsr", "persona", "syncse")
+WITH_PROMPTS_OF_OUR_OWN = ("brainstorm", "claif", "graded", "multicsr", "persona", "syncse")
 """Beginnings of methods whose papers' prompts are reconstructed, which tables say."""
 
 

@@ -58,6 +58,7 @@ TOGETHER_EVERYTHING = (
     "brainstorm_categories",
     "dino_table1",
     "gpl_scifact",
+    "graded_msmarco",
     "released_data",
     "syncse_table2",
     "syncse_table3",

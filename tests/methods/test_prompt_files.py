@@ -62,9 +62,11 @@ CASES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "types: {a: b}\ndifficulties: {c: d}\npersonas: [e, f]\n",
         "{personas}",
     ),
+    "graded-documents": ({}, "documents: 'SAY {levels} {query}'\nlevels: [a, b]\n", "{levels}"),
 }
 """By method: further settings, the prompts of a user, and a slot that they must not lack."""
-SOURCES = {"sentences": sentences(*TEXTS), "passages": sentences(*TEXTS, "A man sleeps.")}
+SOURCES = {name: sentences(*TEXTS) for name in ("sentences", "queries")}
+SOURCES["passages"] = sentences(*TEXTS, "A man sleeps.")
 TRIPLETS = SyntheticDataset.create(
     RecordKind.TRIPLET, [Triplet(anchor=f"A{n}", positive=f"P{n}", negative=f"N{n}") for n in range(20)]
 )

@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import count, islice
 from operator import attrgetter
 from random import Random
+from typing import Any
 
 from synthbench.data.records import Record, RetrievalText, ScoredPair, Sentence
 from synthbench.worlds.sandbox.events import Event
@@ -68,10 +69,33 @@ def relevance(asked: Event, slot: str, told: Event) -> float:
     """Return the grade (0 if none) of a passage with event `told` for a question on a slot of `asked`."""
     hidden = _OF_AGENT if slot == "agent" else (slot,)
     same = {name for name in Event.__slots__ if getattr(asked, name) == getattr(told, name)}
-    if not {"domain", "is_negative", *(name for name in _DEED if name not in hidden)} <= same:
+    if not kept_of(asked, slot).keys() <= same:
         return 0.0
     is_told = getattr(told, slot) is not None
     return ANSWERS if is_told and {*Event.__slots__} - {*hidden} <= same else IN_PART
+
+
+def kept_of(asked: Event, slot: str) -> dict[str, Any]:
+    """Return what a passage must tell to answer a question on a slot of `asked` in part."""
+    hidden = _OF_AGENT if slot == "agent" else (slot,)
+    names = ("domain", "is_negative", *(name for name in _DEED if name not in hidden))
+    return {name: getattr(asked, name) for name in names}
+
+
+def questions(scope: Scope) -> Iterator[Sentence]:
+    """Yield different questions about events of the split; `label` is the domain."""
+    distinct = Distinct()
+    for number in count():
+        random = scope.random("questions alone", number)
+        yield distinct.draw(partial(_drawn_question, scope, random), attrgetter("sentence"))
+
+
+def _drawn_question(scope: Scope, random: Random) -> Sentence:
+    event = scope.event(random)
+    text = question(event, random.choice(slots_of(event)), random, scope.premises)
+    return Sentence(
+        id=_id("query", text), split=scope.split, seed=scope.seed, label=event.domain, sentence=text
+    )
 
 
 def passages(scope: Scope) -> Iterator[Passage]:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from random import Random
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence, readings, token_pattern
 from synthbench.worlds.sandbox.questions import ANSWERS, QUESTIONS, relevance
-from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, place_phrase
+from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, place_phrase, tell
+from synthbench.worlds.sandbox.sampling import draw_event
 from synthbench.worlds.sandbox.vocabulary import domains
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -19,14 +21,33 @@ def relevance_of(passage: str, question: str) -> float | None:
     None if the question, or every sentence of the passage, is outside the grammar.
     """
     told = [known for text in _SENTENCE_END.split(passage) if (known := read_sentence(text)) is not None]
-    words = " ".join(question.split())
-    words = words[:1].lower() + words[1:]
+    words = _lowered(question)
     if not told or not any(
         _pattern(domain, slot).fullmatch(words) for domain in domains() for slot in QUESTIONS
     ):
         return None
     grades = (relevance(asked, slot, each.event) for each in told for slot, asked in _asked(words, each))
     return max(grades, default=0.0) / ANSWERS
+
+
+def events_asked_for(question: str, random: Random, tries: int) -> Iterator[tuple[str, Event]]:
+    """Yield slots and events that a question may ask for: what it hides is drawn, `tries` times at most.
+
+    Nothing for other texts.
+    """
+    words = _lowered(question)
+    for domain in domains():
+        if any(_pattern(domain, slot).fullmatch(words) for slot in QUESTIONS):
+            for _ in range(tries):
+                told = read_sentence(tell(draw_event([domain], random), "captions", random))
+                assert told is not None
+                found = _asked(words, told)
+                yield from ((slot, event) for slot, event in found if getattr(event, slot) is not None)
+
+
+def _lowered(question: str) -> str:
+    words = " ".join(question.split())
+    return words[:1].lower() + words[1:]
 
 
 def _asked(question: str, told: ReadSentence) -> Iterator[tuple[str, Event]]:

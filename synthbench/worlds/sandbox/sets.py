@@ -13,7 +13,7 @@ from synthbench.base.errors import UserError
 from synthbench.data.records import Ranking, Record, ScoredPair, Sentence, Triplet
 from synthbench.worlds.sandbox.events import Event, similarity
 from synthbench.worlds.sandbox.premises import Premises
-from synthbench.worlds.sandbox.questions import answers, passage_sentences
+from synthbench.worlds.sandbox.questions import answers, passage_sentences, questions
 from synthbench.worlds.sandbox.realisation import Register
 from synthbench.worlds.sandbox.sampling import (
     Distinct,
@@ -77,6 +77,7 @@ def records(name: str, scope: Scope, num_candidates: int) -> Iterator[Record]:
         "two-classes": two_classes,
         "six-classes": six_classes,
         "passages": passage_sentences,
+        "questions": questions,
         "answers": answers,
     }
     return streams[name](scope)

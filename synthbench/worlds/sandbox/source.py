@@ -27,6 +27,7 @@ KINDS: Mapping[str, RecordKind] = {
     "passages": RecordKind.SENTENCE,
     "retrieval": RecordKind.RETRIEVAL,
     "answers": RecordKind.SCORED_PAIR,
+    "questions": RecordKind.SENTENCE,
 }
 if TYPE_CHECKING:
     SetName = str
@@ -61,12 +62,13 @@ class SetOptions(WorldSet):
     retrieval: `size` such passages and, for each eight, a question for who, what, where or when. Grade 2: the
     passage has all that the question says. Grade 1: the same action in other circumstances.
     answers: A question and a passage. One in eight answers it (score 1), some others in part (0.5).
+    questions: Questions for who, what, where or when; `label` is the domain.
     """
 
     sandbox: SetName = Field(
         description="the set: scored pairs; sentences; triplets; queries with graded candidates; pairs by "
         "topic with score 1 or 0; sentences of two or six classes; passages; passages with questions; pairs "
-        "of question and passage"
+        "of question and passage; questions"
     )
     split: Literal["train", "dev", "test"] = Field(description="data split; no sentence is in two splits")
     size: int = Field(ge=1, le=1_000_000, description="number of records; for retrieval, of passages")

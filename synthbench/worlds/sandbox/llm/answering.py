@@ -17,9 +17,10 @@ from synthbench.worlds.sandbox.llm import VERSION, LLMSettings
 from synthbench.worlds.sandbox.llm.choosing import choices, sentences_told
 from synthbench.worlds.sandbox.llm.comparing import REFUSALS, beliefs, in_other_words, judgement
 from synthbench.worlds.sandbox.llm.filling import MASK, filled
+from synthbench.worlds.sandbox.llm.grading import graded_documents
 from synthbench.worlds.sandbox.llm.habits import Habits, prompt_of
 from synthbench.worlds.sandbox.llm.json_answers import JSONWriter, malformed_json
-from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk, QueryAsk
+from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk, GradedAsk, JSONAsk, QueryAsk
 from synthbench.worlds.sandbox.llm.rewriting import denied, reworded
 from synthbench.worlds.sandbox.llm.understanding import (
     Ask,
@@ -247,12 +248,8 @@ class Answers:
         if ask.task is AskedTask.UNCLEAR:
             return question(random)
         settings = self.settings
-        if isinstance(ask.json, ChoiceAsk):
-            return choices(ask.json, random)
-        if isinstance(ask.json, QueryAsk):
-            return json.dumps({ask.json.key: self._query(ask.json, random)})
         if ask.json is not None:
-            return JSONWriter(random, self._habits, settings.habits, settings.noise).answer(ask.json)
+            return self._json_answer(ask.json, random)
         if ask.comparison is not None:
             return judgement(ask.comparison, random, noise=settings.noise, habits=settings.habits)
         if ask.task is AskedTask.SENTENCES:
@@ -272,6 +269,16 @@ class Answers:
 
         share = self.settings.habits
         return related(share) if ask.count == 1 else numbered(_distinct(ask.count, share, related))
+
+    def _json_answer(self, ask: JSONAsk, random: Random) -> str:
+        settings = self.settings
+        if isinstance(ask, ChoiceAsk):
+            return choices(ask, random)
+        if isinstance(ask, QueryAsk):
+            return json.dumps({ask.key: self._query(ask, random)})
+        if isinstance(ask, GradedAsk):
+            return graded_documents(ask, random, noise=settings.noise)
+        return JSONWriter(random, self._habits, settings.habits, settings.noise).answer(ask)
 
     def _new_sentences(self, random: Random) -> list[str]:
         """Return distinct sentences on the topics; each is off topic with probability `noise`.

@@ -1,4 +1,4 @@
-"""Recognise requests for JSON: tasks, a record of three texts, choices or a query for a passage."""
+"""Recognise requests for JSON: tasks, three texts, choices or a query for a passage, graded documents."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,12 @@ _OPTIONS = re.compile(r"\bone of:\s*(?P<options>\S.*)$", re.IGNORECASE)
 _QUERY = re.compile(r"\bquer(?:y|ies)\b|\bquestions?\b", re.IGNORECASE)
 _KEYWORDS = re.compile(r"\b(?:key|search) ?words\b", re.IGNORECASE)
 _NUM_WORDS = re.compile(r"\b(\d+) to (\d+) words\b", re.IGNORECASE)
+_LEVEL = re.compile(r'"(?P<key>\w+)" \(')
+_WITH_QUERY = re.compile(
+    r"^\W*(?:search )?quer(?:y|ies)\W*:\s*(?P<query>\S.*)$", re.IGNORECASE | re.MULTILINE
+)
+_SENTENCES = re.compile(r"\b(\d{1,2}) sentences?\b", re.IGNORECASE)
+_LEAST_LEVELS = 2
 _NUM_TEXTS = 3
 _NUM_LENGTHS = 2
 _NUM_GRADES = 2
@@ -76,7 +82,16 @@ class QueryAsk:
     num_words: int
 
 
-JSONAsk = TasksAsk | RecordAsk | ChoiceAsk | QueryAsk
+@dataclass(frozen=True, slots=True)
+class GradedAsk:
+    """A document for each level of relevance for a query, under these keys, the most relevant first."""
+
+    keys: tuple[str, ...]
+    query: str
+    num_sentences: int
+
+
+JSONAsk = TasksAsk | RecordAsk | ChoiceAsk | QueryAsk | GradedAsk
 
 
 def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
@@ -84,6 +99,10 @@ def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
     text = next((text for role, text in reversed(messages) if role == "user"), "")
     if not _JSON.search(text):
         return None
+    query, levels = _WITH_QUERY.search(text), tuple(dict.fromkeys(_LEVEL.findall(text)))
+    if query is not None and len(levels) >= _LEAST_LEVELS:
+        length = _SENTENCES.search(text)
+        return GradedAsk(levels, query["query"].strip(), int(length[1]) if length else 1)
     keys = list({found["key"]: found["about"] for found in _KEY.finditer(text)}.items())
     passage = PASSAGE.search(text)
     if keys and passage is not None:
@@ -97,7 +116,9 @@ def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
 
 
 def passage_of(ask: JSONAsk) -> str:
-    """Return the passage that a request is about, "" without one."""
+    """Return the passage or query that a request is about, "" without one."""
+    if isinstance(ask, GradedAsk):
+        return ask.query
     return ask.passage if isinstance(ask, ChoiceAsk | QueryAsk) else ""
 
 
