@@ -3,13 +3,16 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from random import Random
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence, readings, token_pattern
 from synthbench.worlds.sandbox.questions import ANSWERS, QUESTIONS, relevance
-from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, place_phrase
+from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, place_phrase, tell
+from synthbench.worlds.sandbox.sampling import draw_event
 from synthbench.worlds.sandbox.vocabulary import domains
 
+_TRIES = 100
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -19,14 +22,34 @@ def relevance_of(passage: str, question: str) -> float | None:
     None if the question, or every sentence of the passage, is outside the grammar.
     """
     told = [known for text in _SENTENCE_END.split(passage) if (known := read_sentence(text)) is not None]
-    words = " ".join(question.split())
-    words = words[:1].lower() + words[1:]
+    words = _as_read(question)
     if not told or not any(
         _pattern(domain, slot).fullmatch(words) for domain in domains() for slot in QUESTIONS
     ):
         return None
     grades = (relevance(asked, slot, each.event) for each in told for slot, asked in _asked(words, each))
     return max(grades, default=0.0) / ANSWERS
+
+
+def event_asked(question: str, random: Random) -> Event | None:
+    """Return an event that a question asks about, with a drawn value in the slot that it asks for.
+
+    None if the question is outside the grammar.
+    """
+    words = _as_read(question)
+    names = [name for name in domains() if any(_pattern(name, slot).fullmatch(words) for slot in QUESTIONS)]
+    for _ in range(_TRIES if names else 0):
+        # An object must suit the question's action, so not every drawn one will do.
+        told = read_sentence(tell(draw_event(names, random), "captions", random))
+        for _, event in () if told is None else _asked(words, told):
+            return event
+    return None
+
+
+def _as_read(question: str) -> str:
+    """Return a question on one line, with a small first letter."""
+    words = " ".join(question.split())
+    return words[:1].lower() + words[1:]
 
 
 def _asked(question: str, told: ReadSentence) -> Iterator[tuple[str, Event]]:
