@@ -352,9 +352,7 @@ def digest(body: Mapping[str, Any]) -> str:
 def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
     """Return a paraphrase or a contradiction of the given sentence, never the sentence itself."""
     if ask.query:
-        return passage_beside(
-            ask, random, lambda part, is_habitual: _related(part, random, habits if is_habitual else None)
-        )
+        return passage_beside(ask, random, lambda part: _related(part, random, habits))
     known = read_sentence(ask.sentence)
     is_paraphrase = ask.task is AskedTask.PARAPHRASE
     if known is None:

@@ -1,4 +1,4 @@
-"""Passages beside a query: those that contradict one that answers it, and so do not answer."""
+"""Passages beside a query: they contradict one that answers it, and so do not answer."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,12 +12,12 @@ from synthbench.worlds.sandbox.relevance import event_asked, relevance_of
 _TRIES = 40
 
 
-def passage_beside(ask: Ask, random: Random, related: Callable[[Ask, bool], str]) -> str:
+def passage_beside(ask: Ask, random: Random, related: Callable[[Ask], str]) -> str:
     """Return a passage whose sentences contradict those of the given one, and that does not answer at all.
 
-    If the task is a paraphrase, the passage tells the same and answers. `related` returns one sentence's
-    contradiction or paraphrase, by habits or not: if the habit is to change what the query asks for, each
-    passage would answer. Without a passage, a sentence on what the query asks about is contradicted.
+    It answers nevertheless if the habit is to change just what the query asks for. If the task is a
+    paraphrase, the passage tells the same. `related` returns one sentence's contradiction or paraphrase.
+    Without a passage, a sentence on what the query asks about is contradicted.
     """
     told = [known.text for known in sentences_told(ask.sentence)]
     if ask.sentence == ask.query:
@@ -25,8 +25,8 @@ def passage_beside(ask: Ask, random: Random, related: Callable[[Ask, bool], str]
         told = [] if event is None else [tell(event, "captions", random)]
     parts = [replace(ask, sentence=text, query="") for text in told or [ask.sentence]]
     text = ""
-    for number in range(2 * _TRIES):
-        text = " ".join(f"{related(part, number < _TRIES).removesuffix('.')}." for part in parts)
+    for _ in range(_TRIES):
+        text = " ".join(f"{related(part).removesuffix('.')}." for part in parts)
         if ask.task is AskedTask.PARAPHRASE or not relevance_of(text, ask.query):
             break
     return text
