@@ -54,7 +54,8 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
     """Add hard negatives to each pair: passages that an LLM writes for its anchor and positive.
 
     Pairs become triplets, with further negatives if `number` is more than 1; triplets get new negatives
-    instead of their own. A record without any usable negative is dropped, and counted by the first reason.
+    instead of their own, or besides them (`add`). A record without any usable new negative is dropped, and
+    counted by the first reason.
     """
 
     version = 1
