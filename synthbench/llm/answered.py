@@ -61,6 +61,10 @@ _ANSWER_LABEL = linear_pattern(
     r"\s*+(?:\*\*|__)?\s*+:\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )
+_PASSAGE_LABEL = linear_pattern(
+    r"^(?:\*\*|__)?(?>(?:(?:the|a|new|other|hard|negative)\s++)*)(?:passage|document)\s*+:(?:\*\*|__)?\s*+(?=\S)",
+    re.IGNORECASE,
+)
 _INPUT_LABEL = linear_pattern(
     r"^(?:\*\*|__)?(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
 )
@@ -97,6 +101,16 @@ def sentence_in(answer: str) -> str:
         if sentence:
             return sentence
     return ""
+
+
+def passage_in(answer: str) -> str:
+    """Return an answer's paragraphs on one line; "" if it has none.
+
+    Leaves out preambles, closing remarks, a label such as "Passage:", and quotation marks around the whole.
+    """
+    lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
+    first, *others = [line for line in lines if not _is_chatter(line)] or lines or [""]
+    return _bare(" ".join((_without_preamble(_PASSAGE_LABEL.sub("", first)), *others)))
 
 
 def why_unusable(written: str, known: Iterable[str]) -> str:

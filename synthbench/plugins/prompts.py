@@ -135,7 +135,7 @@ class Prompt(PromptSection):
         if taken is not None:
             raise ValueError(f"pools: the method fills {{{taken}}}; leave it out")
         if self.exemplars and not self.takes_exemplars:
-            raise ValueError("exemplars: the method makes its own here; leave them out")
+            raise ValueError("exemplars: this prompt takes none; leave them out")
         expected = {*self.slots, ANSWER}
         for number, exemplar in enumerate(self.exemplars, 1):
             if exemplar.keys() != expected:

@@ -111,12 +111,8 @@ class MineNegatives(Step):
         for one in records:
             if (one.anchor, one.positive) in negatives:
                 num_found += 1
-                yield _with_negatives(one, negatives[one.anchor, one.positive], self._own(one))
+                yield with_negatives(one, negatives[one.anchor, one.positive], is_added=self.add)
         context.count_dropped("no negative passes", len(records) - num_found)
-
-    def _own(self, record: Pair | Triplet) -> Sequence[str]:
-        """Return the negatives that a record keeps."""
-        return record.negatives if self.add and isinstance(record, Triplet) else ()
 
     def _mined(
         self, pairs: Sequence[tuple[str, str]], context: StepContext
@@ -262,7 +258,9 @@ class _Miner:
         return torch.cat([pairwise_cos_sim(first[at : at + ROWS], second[at : at + ROWS]) for at in starts])
 
 
-def _with_negatives(record: Pair | Triplet, negatives: Sequence[str], own: Sequence[str]) -> Triplet:
+def with_negatives(record: Pair | Triplet, negatives: Sequence[str], *, is_added: bool) -> Triplet:
+    """Return a triplet with these negatives, after a triplet's own ones if they are added to those."""
+    own = record.negatives if is_added and isinstance(record, Triplet) else ()
     # A teacher's scores belong to the former negatives; triplets have no likelihood.
     replaced = ("negative", "further_negatives", "scores", "likelihood")
     names = [each.name for each in fields(record) if each.name not in replaced]

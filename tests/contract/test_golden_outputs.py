@@ -354,6 +354,7 @@ def cases() -> dict[str, Case]:
         {"rankings": [{"encoder": {"base": ENCODER}}], "number": 2, "negative": "drawn"},
         {"data": triplets()},
     )
+    steps["step write-negatives"] = ("write-negatives", {"number": 2, "add": True}, {"data": triplets()})
     steps["step draw-negatives"] = ("draw-negatives", {"number": 1, "seed": 2}, {"data": triplets()})
     steps["step score-triplets"] = (
         "score-triplets",

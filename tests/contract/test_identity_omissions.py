@@ -234,6 +234,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "WithSentences.sentence_pool": NOTHING,
     "WithSubject.domain": NOTHING,
     "WithSubject.genres": OUTSIDE,
+    "NegativePrompts.negative": CONSTANT,
     "TripletPrompts.negative": CONSTANT,
     "TripletPrompts.positive": CONSTANT,
     "TripletWriting.seq2seq": NOTHING,

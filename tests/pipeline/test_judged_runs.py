@@ -1,4 +1,4 @@
-"""Runs with labellers: gold judges their labels, queries are relabelled; kills, budgets and odd answers."""
+"""Runs with labellers and written negatives: gold judges labels; kills, budgets and odd answers."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,7 +9,7 @@ import pytest
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.api import Labeller, UserError, Verdict
+from synthbench.api import LLM, ChatAnswer, UserError
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.engine.artifacts import Artifacts
@@ -22,7 +22,7 @@ from synthbench.llm.ledger import entries
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.report import Report
-from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult
 from synthbench.results.collect import collect
 
 EXPERIMENT = """\
@@ -47,6 +47,12 @@ variants:
       known: null
       labels: null
       queries: {source: asked, prepare: [{step: relabel-retrieved, source: passages, number: 3}]}
+  negatives:
+    audit: null
+    data:
+      known: null
+      labels: null
+      queries: {source: asked, prepare: [{step: write-negatives, number: 2}]}
 """
 
 
@@ -68,6 +74,16 @@ class Study:
     @property
     def result(self) -> ExperimentResult:
         return collect(self.plan, Artifacts(self.store))
+
+    def queries(self, row: str) -> DatasetSummary:
+        (found,) = (
+            data
+            for run in self.result.runs
+            if run.variant == row
+            for data in run.datasets
+            if data.part == "queries"
+        )
+        return found
 
     @property
     def num_paid(self) -> int:
@@ -116,7 +132,7 @@ def test_gold_judges_each_rows_labels_and_the_report_prices_them(study: Study) -
 
 
 def test_both_labels_are_kept_and_the_share_of_changed_positives_is_reported(study: Study) -> None:
-    (queries,) = (data for run in study.result.runs for data in run.datasets if data.part == "queries")
+    queries = study.queries("queries")
     share = queries.measured["relabel-retrieved: share of positives changed"]
     stored = Artifacts(study.store).dataset(queries.stage)
     from synthbench.data.dataset import SyntheticDataset
@@ -125,25 +141,37 @@ def test_both_labels_are_kept_and_the_share_of_changed_positives_is_reported(stu
     assert share == sum(one.positive != one.former_positive for one in records) / len(records)
 
 
-def test_the_plan_counts_a_request_per_candidate_and_ranking(study: Study, tmp_path: Path) -> None:
-    found = costs(statuses(study.plan, Store(tmp_path / "empty")), Store(tmp_path / "empty"))
-    (lines,) = (lines for stage, lines in found if stage.operation.component == "relabel-retrieved")
-    assert "about 24 requests" in lines[0]
+def test_written_negatives_are_paid_and_counted_and_the_table_says_whose_prompt_asks(study: Study) -> None:
+    queries = study.queries("negatives")
+    assert queries.num_records == 3
+    assert queries.measured == {"write-negatives: negatives fewer than asked for": 0}
+    assert "Prompts for hard negatives: reconstructed prompts, in our own words." in queries.notes
+    answered = {entry.stage: entry.answered.num_attempts for entry in entries(Artifacts(study.store).answers)}
+    assert answered[queries.stage] == 6
 
 
-def test_a_killed_relabelling_asks_nothing_twice_and_ends_with_the_same_data(
+def test_a_plan_counts_the_requests_of_steps(study: Study, tmp_path: Path) -> None:
+    empty = Store(tmp_path / "empty")
+    found = list(costs(statuses(study.plan, empty), empty))
+    for step, number in (("relabel-retrieved", 24), ("write-negatives", 6)):
+        (lines,) = (lines for stage, lines in found if stage.operation.component == step)
+        assert f"about {number} requests" in lines[0]
+
+
+def test_stages_killed_while_they_ask_resume_without_asking_anything_twice(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed = Study(tmp_path / "killed")
-    original = Labeller.own_scores
+    killed = Study(tmp_path / "cut")
+    original = LLM.answers
 
-    def cut_off(*arguments: Any) -> Iterator[tuple[int, Verdict]]:
-        yield from islice(original(*arguments), 5)
+    def cut_off(*arguments: Any) -> Iterator[ChatAnswer]:
+        yield from islice(original(*arguments), 2)
         raise UserError("cut off")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Labeller, "own_scores", cut_off)
+        patched.setattr(LLM, "answers", cut_off)
         assert killed.run().failed
+    assert killed.num_paid > 0
     assert not killed.run().failed
     assert killed.hashes == study.hashes
     assert killed.num_paid == study.num_paid

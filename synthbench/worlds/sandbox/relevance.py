@@ -12,6 +12,7 @@ from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, pla
 from synthbench.worlds.sandbox.sampling import draw_event
 from synthbench.worlds.sandbox.vocabulary import domains
 
+_TRIES = 100
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -45,7 +46,16 @@ def events_asked_for(question: str, random: Random, tries: int) -> Iterator[tupl
                 yield from ((slot, event) for slot, event in found if getattr(event, slot) is not None)
 
 
+def event_asked(question: str, random: Random) -> Event | None:
+    """Return an event that a question asks about, with a drawn value in the slot that it asks for.
+
+    None if the question is outside the grammar.
+    """
+    return next((event for _, event in events_asked_for(question, random, _TRIES)), None)
+
+
 def _lowered(question: str) -> str:
+    """Return a question on one line, with a small first letter."""
     words = " ".join(question.split())
     return words[:1].lower() + words[1:]
 

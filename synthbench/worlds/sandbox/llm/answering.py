@@ -21,6 +21,7 @@ from synthbench.worlds.sandbox.llm.grading import graded_documents
 from synthbench.worlds.sandbox.llm.habits import Habits, prompt_of
 from synthbench.worlds.sandbox.llm.json_answers import JSONWriter, malformed_json
 from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk, GradedAsk, JSONAsk, QueryAsk
+from synthbench.worlds.sandbox.llm.passages import passage_beside
 from synthbench.worlds.sandbox.llm.rewriting import denied, reworded
 from synthbench.worlds.sandbox.llm.understanding import (
     Ask,
@@ -343,7 +344,10 @@ class Answers:
 
     @cached_property
     def _habits(self) -> Habits:
-        return Habits(f"{VERSION}/{self.settings.seed}/{prompt_of(self._messages, self.ask.sentence)}")
+        messages, asked = self._messages, self.ask
+        if asked.query and asked.query != asked.sentence:
+            messages = [(role, text.replace(asked.query, "")) for role, text in messages]
+        return Habits(f"{VERSION}/{self.settings.seed}/{prompt_of(messages, asked.sentence)}")
 
 
 def digest(body: Mapping[str, Any]) -> str:
@@ -354,6 +358,8 @@ def digest(body: Mapping[str, Any]) -> str:
 
 def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
     """Return a paraphrase or a contradiction of the given sentence, never the sentence itself."""
+    if ask.query:
+        return passage_beside(ask, random, lambda part: _related(part, random, habits))
     known = read_sentence(ask.sentence)
     is_paraphrase = ask.task is AskedTask.PARAPHRASE
     if known is None:

@@ -141,6 +141,11 @@ _WRITING = re.compile(
     re.IGNORECASE,
 )
 _ASKING_FOR_QUESTIONS = re.compile(r"\b(?:question|query|queries)", re.IGNORECASE)
+_QUERY = re.compile(r"^(?:query|question)\s*:[ \t]*(?P<text>\S.*)$", re.IGNORECASE | re.MULTILINE)
+_NOT_ANSWERING = re.compile(
+    r"\b(?:passage|document|text)\b.*?\b(?:does not|doesn't|must not|should not|cannot|fails to) answer\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _LIST_ITEM = re.compile(r"^\s*(?:\d+\s*[.):-]|[-*•])\s*\S", re.MULTILINE)
 _LEAST_LIST = 3
 _NUM_OF_A_FRAME = 2
@@ -164,7 +169,8 @@ class Ask:
     """A task, the sentence it is about (or an instruction for new sentences), and how many are wanted.
 
     `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
-    in JSON its `json`, a question over several passages those after the first as `further`.
+    in JSON its `json`, a question over several passages those after the first as `further`. With a `query`,
+    a passage is wanted that contradicts `sentence`, the passage that answers it, or the query itself.
     """
 
     task: AskedTask
@@ -174,6 +180,7 @@ class Ask:
     comparison: ComparisonTask | None = None
     json: JSONAsk | None = None
     further: tuple[str, ...] = ()
+    query: str = ""
 
 
 def understand(messages: Sequence[Message]) -> Ask:
@@ -191,6 +198,9 @@ def understand(messages: Sequence[Message]) -> Ask:
     judged = comparison_in(messages)
     if judged is not None:
         return Ask(AskedTask.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
+    negative = _negative_asked_for(messages)
+    if negative is not None:
+        return negative
     passages = _passages_asked_about(messages)
     if passages:
         return Ask(AskedTask.QUESTION, passages[0], further=passages[1:])
@@ -205,6 +215,23 @@ def understand(messages: Sequence[Message]) -> Ask:
         if found is not None:
             return found
     return _asked_by_exemplars(messages, users, instructions)
+
+
+def _negative_asked_for(messages: Sequence[Message]) -> Ask | None:
+    """Return the request for a passage that does not answer a query; None if it is none."""
+    users = [text for role, text in messages if role == "user"]
+    query = _QUERY.search(users[-1]) if users else None
+    if query is None:
+        return None
+    passage = PASSAGE.search(users[-1])
+    others = [text for role, text in messages if role in ("system", "developer")]
+    rest = PASSAGE.sub("", _QUERY.sub("", users[-1]))
+    instruction = "\n".join((*others, rest)).strip()
+    if not _NOT_ANSWERING.search(instruction):
+        return None
+    asked = query["text"].strip()
+    told = asked if passage is None else passage["text"].strip()
+    return Ask(AskedTask.CONTRADICTION, told, instruction, query=asked)
 
 
 def _passages_asked_about(messages: Sequence[Message]) -> tuple[str, ...]:
