@@ -6,7 +6,7 @@ the subset, split and provenance of its original, whose id becomes its `source_i
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.base.errors import UserError
@@ -154,7 +154,11 @@ def _by_way_of_scored_pairs(kind: RecordKind) -> _Conversion:
     def convert_rankings(rankings: Sequence[Ranking], thresholds: Thresholds) -> Conversion:
         pairs = _rankings_to_scored_pairs(rankings, thresholds)
         outcome = CONVERSIONS[RecordKind.SCORED_PAIR][kind](pairs.records, thresholds)
-        return Conversion(outcome.records, f"{pairs.note}; then {outcome.note}", outcome.dropped)
+        rankings_of = {pair.id: pair.source_id for pair in pairs.records}
+        records = tuple(
+            replace(one, source_id=rankings_of.get(one.source_id, one.source_id)) for one in outcome.records
+        )
+        return Conversion(records, f"{pairs.note}; then {outcome.note}", outcome.dropped)
 
     return convert_rankings
 

@@ -46,6 +46,7 @@ SUITES = {
         tasks=(
             *("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R", "SICK-R-all", "BIOSSES"),
             *("STS17-en-en", "STS17-ar-ar", "STS17-es-es", "STS17-en-ar", "STS17-es-en", "STS17-en-tr"),
+            *("STS17-en-de", "STS17-fr-en", "STS17-it-en", "STS17-nl-en", "STS17-ko-ko"),
         ),
         counts={"pairs": "num_items"},
         columns={

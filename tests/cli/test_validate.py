@@ -221,7 +221,7 @@ def test_a_missing_data_folder_is_reported_in_one_line(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("{file: dev.tsv,", "{taks: STSb,", "`corpus:` or `sandbox:`; did you mean 'task'?"),
+        ("{file: dev.tsv,", "{taks: STSb,", "`documents:` or `sandbox:`; did you mean 'task'?"),
         ("{file: dev.tsv,", "{task: STSb, file: dev.tsv,", "file: does not go with the other keys here"),
         ("split: dev}", "split: dev, columns: {score: 1.5}}", "must be a whole number or text, is 1.5"),
         ("split: dev}", "split: dev, columns: {score: -1}}", "columns.score: must be at least 0, is -1"),

@@ -66,13 +66,17 @@ def title(model: type[BaseModel], name: str) -> str:
     return f"{owner.__name__}.{name}"
 
 
+def _arguments(annotation: object) -> list[Any]:
+    """Return the arguments of an annotation, and theirs: the names of a literal among them."""
+    return [one for each in get_args(annotation) for one in (each, *_arguments(each))]
+
+
 def other_values(field: FieldInfo) -> list[Any]:
     """Return values that the field takes, None among them if it does."""
     kind = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     taken: list[Any] = []
-    options = [each for inner in (field.annotation, *get_args(field.annotation)) for each in get_args(inner)]
-    for value in (*VALUES, *options):
+    for value in (*VALUES, *_arguments(field.annotation)):
         try:
             valid = adapter.validate_python(value)
         except (ValidationError, TypeError):

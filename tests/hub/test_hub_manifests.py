@@ -59,6 +59,7 @@ TOGETHER_EVERYTHING = (
     "dino_table1",
     "gpl_scifact",
     "graded_msmarco",
+    "languages_syncse",
     "released_data",
     "syncse_table2",
     "syncse_table3",

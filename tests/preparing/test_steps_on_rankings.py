@@ -53,4 +53,5 @@ def test_steps_on_scores_pairs_and_triplets_take_no_lists() -> None:
     assert refusing == {
         "add-random-negatives", "add-swapped", "draw-negatives", "keep-best", "keep-consistent",
         "mine-negatives", "relabel-retrieved", "score-triplets", "smooth-labels",
+        "write-negatives",
     }  # fmt: skip

@@ -102,7 +102,7 @@ def test_if_nearby_clusters_do_not_suffice_all_sentences_are_compared() -> None:
 
 @pytest.mark.parametrize("k", [0, 3])
 def test_k_must_be_smaller_than_the_number_of_sentences(k: int) -> None:
-    with refused(str(k), "3", kind=ValueError):
+    with refused(f"k is {k}", "2", kind=ValueError):
         nearest(np.eye(3, dtype=np.float32), k, exact_up_to=10, seed=0)
 
 
