@@ -17,7 +17,7 @@ from synthbench.base.errors import UserError
 
 @dataclass(frozen=True)
 class Timing:
-    """The median CPU seconds of a variant, and its last call's result."""
+    """The median seconds of a variant (of the CPU; with a GPU, of the clock), and its last call's result."""
 
     seconds: float
     result: Any
@@ -62,7 +62,7 @@ def print_ratio(timings: Mapping[str, Timing], ours: str, peer: str, goal: float
     ratio = timings[peer].seconds / timings[ours].seconds
     verdict = "reached" if ratio >= goal else "MISSED"
     print(
-        f"{ours}: {timings[ours].seconds:.2f} s CPU; {peer}: {timings[peer].seconds:.2f} s CPU; "
+        f"{ours}: {timings[ours].seconds:.2f} s; {peer}: {timings[peer].seconds:.2f} s; "
         f"{ratio:.2f}x, goal {goal:.2f}x {verdict}"
     )
     return ratio
