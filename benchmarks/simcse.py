@@ -31,7 +31,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from synthbench.base.runtime import Runtime
-from synthbench.cli.gpu_diagnosis import GB, data_sheet, planned, save_random, sentences
+from synthbench.cli.gpu_diagnosis import GB, data_sheet, planned, save_random, unrelated_triplets
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.models.precision import products_in
@@ -152,12 +152,7 @@ def on_a_gpu(given: argparse.Namespace) -> int:
             )
             number = (given.steps or 100) * settings.batch_size
             model = settings.build(context_in(Path(folder), given.device))
-            texts = iter(sentences(3 * number))
-            records = [
-                Triplet(anchor=anchor, positive=positive, negative=negative, source_id=str(row))
-                for row, (anchor, positive, negative) in enumerate(zip(texts, texts, texts, strict=True))
-            ]
-            data = SyntheticDataset.create(RecordKind.TRIPLET, records)
+            data = unrelated_triplets(number)
             train_minimally(copy.deepcopy(model), data, settings)
             torch.cuda.reset_peak_memory_stats()
             timings = wall_times(

@@ -17,6 +17,7 @@ from synthbench.cli.diagnosis import DoctorFinding, fine, note, problem
 if TYPE_CHECKING:
     import torch
 
+    from synthbench.data.dataset import SyntheticDataset
     from synthbench.estimates.figures import Device
 
 GB = 10**9
@@ -154,20 +155,13 @@ def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Ite
     """Train a random BERT by SimCSE with hard negatives, in each precision."""
     from synthbench.base.runtime import Runtime
     from synthbench.base.terminal import quiet_transformers
-    from synthbench.data.dataset import SyntheticDataset
-    from synthbench.data.records import RecordKind, Triplet
     from synthbench.engine.progress import QuietProgress
     from synthbench.models.precision import obstacle
     from synthbench.plugins.contracts import TrainingContext
     from synthbench.training.simcse import SimCSE
 
     layers, width, heads = sizes.encoder
-    texts = iter(sentences(3 * BATCH * sizes.steps))
-    records = [
-        Triplet(anchor=anchor, positive=positive, negative=negative, source_id=str(number))
-        for number, (anchor, positive, negative) in enumerate(zip(texts, texts, texts, strict=True))
-    ]
-    data = SyntheticDataset.create(RecordKind.TRIPLET, records)
+    data = unrelated_triplets(BATCH * sizes.steps)
     with TemporaryDirectory() as folder:
         shape = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
         save_random("bert", Path(folder), **shape, intermediate_size=4 * width, vocab_size=30522)
@@ -191,7 +185,7 @@ def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Ite
                 "training",
                 f"{precision}, {layers} layers of {width}, {BATCH} triplets: {rate:.1f} steps/s, {peak}",
                 peak.seconds,
-                planned("train", settings.work(len(records), None), known),
+                planned("train", settings.work(len(data), None), known),
             )
 
 
@@ -222,6 +216,19 @@ def sentences(number: int) -> list[str]:
 
     described = {NAME: "sentences", "split": "train", "size": number}
     return list(WorldSource.model_validate(described).load(Roots()).texts)
+
+
+def unrelated_triplets(number: int) -> "SyntheticDataset":
+    """Return triplets of distinct sentences, whose meaning doesn't matter."""
+    from synthbench.data.dataset import SyntheticDataset
+    from synthbench.data.records import RecordKind, Triplet
+
+    texts = iter(sentences(3 * number))
+    records = [
+        Triplet(anchor=anchor, positive=positive, negative=negative, source_id=str(row))
+        for row, (anchor, positive, negative) in enumerate(zip(texts, texts, texts, strict=True))
+    ]
+    return SyntheticDataset.create(RecordKind.TRIPLET, records)
 
 
 def save_random(kind: str, folder: Path, **shape: int) -> None:

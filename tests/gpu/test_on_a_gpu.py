@@ -8,9 +8,7 @@ import torch
 from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, random_model
 
 from synthbench.base.runtime import Runtime
-from synthbench.cli.gpu_diagnosis import save_random, sentences
-from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind, Triplet
+from synthbench.cli.gpu_diagnosis import save_random, unrelated_triplets
 from synthbench.engine.progress import QuietProgress
 from synthbench.generation.jobs import Amounts, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
@@ -52,12 +50,7 @@ def test_two_trainings_of_a_seed_have_the_same_bytes(precision: str, tmp_path: P
         intermediate_size=1536,
         vocab_size=30522,
     )
-    texts = iter(sentences(3 * 64 * 10))
-    records = [
-        Triplet(anchor=anchor, positive=positive, negative=negative, source_id=str(number))
-        for number, (anchor, positive, negative) in enumerate(zip(texts, texts, texts, strict=True))
-    ]
-    data = SyntheticDataset.create(RecordKind.TRIPLET, records)
+    data = unrelated_triplets(64 * 10)
     settings = SimCSE.model_validate(
         {"base": {"model": str(tmp_path / "base")}, "precision": precision, "batch_size": 64, "epochs": 1.0}
     )
