@@ -44,6 +44,7 @@ EXEMPLARS = "exemplars"
 """The role of a source of exemplars."""
 _SLOT = linear_pattern(r"\{\{(?P<literal>\w+)\}\}|\{(?P<slot>\w+)\}")
 """A slot, or the word in doubled braces, which stands for itself in single ones."""
+_ENGLISH = "en"
 _LANGUAGE = linear_pattern(r"^[a-z]{2}\Z")
 _IN_LANGUAGE = linear_pattern(r"^prompts\.(?P<language>[a-z]{2})\.yaml\Z")
 PromptText = Annotated[str, Field(pattern=r"\S"), AfterValidator(str.strip)]
@@ -303,10 +304,7 @@ class ShippedPrompts(Generic[_F]):
         """Return all prompts: the user's, and the shipped ones under other names."""
         if own is None:
             return self.read()
-        fields = {field: getattr(own, field) for field in _keys(self.schema).values()}
-        return self.read().model_copy(
-            update={key: value for key, value in fields.items() if value is not None}
-        )
+        return self.read().model_copy(update={field: value for field, value in own if value is not None})
 
     def constants(self, own: _F | None, names: Collection[str]) -> Mapping[str, Constant]:
         """Return the hashes of the shipped prompts that are used under these names."""
@@ -316,12 +314,11 @@ class ShippedPrompts(Generic[_F]):
 
     def origin(self, own: _F | None, names: Collection[str]) -> str:
         """Return where the prompts under these names come from, for notes."""
-        language = next((each for each in self.languages if own == self.read_in(each)), None)
-        if language is not None:
-            return f"in our own words, language {language}"
         shipped = self.shipped_among(own, names)
-        if not shipped:
-            return "the experiment's own"
+        if own is not None and not shipped:
+            same = (each for each in self.languages if own.only(names) == self.read_in(each).only(names))
+            language = next(same, None)
+            return "the experiment's own" if language is None else f"in our own words, language {language}"
         others = [name for name in names if name not in shipped]
         but = f"; but the experiment's own for {_listed(others)}" if others else ""
         return f"reconstructed prompts, in our own words{but}"
@@ -348,13 +345,16 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     @field_validator("prompts", mode="before")
     @classmethod
     def _in_language(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Return the shipped prompts in place of the name of their language."""
+        """Return the shipped prompts in place of their language's name; for English the default, None."""
         if not isinstance(given, str) or not _LANGUAGE.match(given):
             return given
+        if given == _ENGLISH:
+            return None
         if given not in cls.shipped.languages:
-            known = _listed(cls.shipped.languages) or "none"
+            known = _listed((_ENGLISH, *cls.shipped.languages))
             raise ValueError(
-                f"no prompts in the language '{given}' are shipped, only {known}; or name a file"
+                f"no prompts in the language '{given}' are shipped, only in {known}; a file of this name is"
+                f" ./{given}"
             )
         return cls.shipped.read_in(given).model_dump(mode="json", exclude_none=True)
 
