@@ -90,6 +90,7 @@ from synthbench.plugins.contracts import (
 from synthbench.plugins.functions import method
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
+from synthbench.plugins.prompt_settings import ShippedPrompts, WithExemplars, WithPrompts
 from synthbench.plugins.prompts import (
     EXEMPLARS,
     Exemplar,
@@ -99,9 +100,6 @@ from synthbench.plugins.prompts import (
     Prompts,
     PromptSection,
     PromptText,
-    ShippedPrompts,
-    WithExemplars,
-    WithPrompts,
     drawn_chat,
     replaceable_prompts,
 )

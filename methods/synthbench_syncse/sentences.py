@@ -91,9 +91,12 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         """Return the number of sentences."""
         return Expected(self.size)
 
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if a limit would count a sentence in the prompts' language as one word."""
+        self.filters.check_words(sentences_of(self.all_prompts).topics)
+
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each request."""
-        self.filters.check_words(sentences_of(self.all_prompts).topics)
         chats = self._chats()
 
         def request(index: int, _: None) -> Mapping[str, ChatRequest]:

@@ -327,7 +327,7 @@ class Runner:
         self._skip(schedule.drop(report.failed), report.skipped)
         num_running = 0
         said: set[str] = set()
-        # Groups for which another process holds a lease are tried again at a time, even beside running jobs.
+        # Groups whose lease another process holds: tried again at fixed times, even beside running jobs.
         held: list[Sequence[Stage]] = []
         look_at = 0.0
         while schedule or num_running or held:

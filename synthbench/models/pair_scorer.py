@@ -12,7 +12,7 @@ from synthbench.models.batching import TokenisedTexts, length_batches, takes_tok
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
-from synthbench.words import Splitter, check_words, pairs_of_letters
+from synthbench.words import Splitter, check_words, has_unspaced, pairs_of_letters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,11 +170,11 @@ class JaccardScorer:
 
 
 class LetterPairsScorer:
-    """Scores a pair as `JaccardScorer`, with pairs of letters as the words of scripts without spaces."""
+    """Scores a pair as `JaccardScorer`, but a text in a script without spaces by its pairs of letters."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one overlap per pair, shape (len(pairs),)."""
-        return _overlaps(pairs, pairs_of_letters)
+        return _overlaps(pairs, _letter_pairs)
 
 
 class ConstantScorer:
@@ -183,6 +183,10 @@ class ConstantScorer:
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return 0.5 per pair, shape (len(pairs),)."""
         return np.full(len(pairs), 0.5)
+
+
+def _letter_pairs(text: str) -> list[str]:
+    return pairs_of_letters(text) if has_unspaced(text) else _WORD.findall(text)
 
 
 def _overlaps(pairs: Sequence[tuple[str, str]], split: Splitter) -> "NDArray[np.float64]":

@@ -1,20 +1,10 @@
-"""Prompts as data: instructions with named slots, exemplars and pools, shipped or a user's.
+"""Prompts as data: instructions with named slots, exemplars and pools, in a file or an experiment file."""
 
-Methods that ask an LLM declare a `PromptFile`, ship its content as `prompts.yaml`, and have a setting
-`prompts`: a file beside the experiment, or its content written there. What it names replaces the shipped
-prompt; the rest stays. Identities hold the content, never the file's path.
-"""
-
-import hashlib
-import json
 import re
-from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -25,18 +15,14 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationInfo,
-    field_validator,
     model_validator,
 )
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.frozen import Constant, WithConstants
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import STARTS_FROM, RootedName, path_of, read_settings
 from synthbench.base.yaml_loading import load_yaml
-from synthbench.data.dataset import SyntheticDataset
 from synthbench.llm.asking import drawn
-from synthbench.plugins.contracts import Component, Method
 from synthbench.plugins.settings_files import parsed_settings
 
 ANSWER = "answer"
@@ -44,8 +30,6 @@ EXEMPLARS = "exemplars"
 """The role of a source of exemplars."""
 _SLOT = linear_pattern(r"\{\{(?P<literal>\w+)\}\}|\{(?P<slot>\w+)\}")
 """A slot, or the word in doubled braces, which stands for itself in single ones."""
-_LANGUAGE = linear_pattern(r"^[a-z]{2}\Z")
-_IN_LANGUAGE = linear_pattern(r"^prompts\.(?P<language>[a-z]{2})\.yaml\Z")
 PromptText = Annotated[str, Field(pattern=r"\S"), AfterValidator(str.strip)]
 Message = dict[str, str]
 Exemplar = Mapping[str, object]
@@ -139,8 +123,8 @@ class Prompt(PromptSection):
         expected = {*self.slots, ANSWER}
         for number, exemplar in enumerate(self.exemplars, 1):
             if exemplar.keys() != expected:
-                wrong = f"exemplar {number} needs the keys {_listed(sorted(expected))}"
-                raise ValueError(f"{wrong}, has {_listed(sorted(exemplar))}")
+                wrong = f"exemplar {number} needs the keys {listed(sorted(expected))}"
+                raise ValueError(f"{wrong}, has {listed(sorted(exemplar))}")
         if self.exemplars_per_request is not None and self.exemplars_per_request > len(self.exemplars):
             raise ValueError(
                 f"exemplars_per_request: {self.exemplars_per_request} of {len(self.exemplars)} exemplars"
@@ -271,166 +255,9 @@ def replaceable_prompts(description: str, alias: str | None = None) -> Any:  # n
     return Field(None, alias=alias, exclude_if=lambda prompts: prompts is None, description=description)
 
 
-_F = TypeVar("_F", bound=PromptFile)
-
-
-@dataclass(frozen=True)
-class ShippedPrompts(Generic[_F]):
-    """The prompts in a package's `prompts.yaml`, which a user's replace name by name.
-
-    Identities leave out shipped prompts while their content has its first hash, in `frozen` by name.
-    """
-
-    package: str
-    schema: type[_F]
-    frozen: Mapping[str, str]
-
-    def read(self) -> _F:
-        """Return the shipped prompts."""
-        return cast("_F", _shipped(self.package, self.schema))
-
-    def read_in(self, language: str) -> _F:
-        """Return the shipped prompts in another of `languages`."""
-        return cast("_F", _shipped(self.package, self.schema, f"prompts.{language}.yaml"))
-
-    @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """The other languages with shipped prompts: the files `prompts.LANGUAGE.yaml`."""
-        found = (_IN_LANGUAGE.match(each.name) for each in resources.files(self.package).iterdir())
-        return tuple(sorted(each["language"] for each in found if each))
-
-    def under(self, own: _F | None) -> _F:
-        """Return all prompts: the user's, and the shipped ones under other names."""
-        if own is None:
-            return self.read()
-        fields = {field: getattr(own, field) for field in _keys(self.schema).values()}
-        return self.read().model_copy(
-            update={key: value for key, value in fields.items() if value is not None}
-        )
-
-    def constants(self, own: _F | None, names: Collection[str]) -> Mapping[str, Constant]:
-        """Return the hashes of the shipped prompts that are used under these names."""
-        shipped = self.shipped_among(own, names)
-        content = self.read().model_dump(mode="json")
-        return {f"prompts: {name}": Constant(_digest(content[name]), self.frozen[name]) for name in shipped}
-
-    def origin(self, own: _F | None, names: Collection[str]) -> str:
-        """Return where the prompts under these names come from, for notes."""
-        language = next((each for each in self.languages if own == self.read_in(each)), None)
-        if language is not None:
-            return f"in our own words, language {language}"
-        shipped = self.shipped_among(own, names)
-        if not shipped:
-            return "the experiment's own"
-        others = [name for name in names if name not in shipped]
-        but = f"; but the experiment's own for {_listed(others)}" if others else ""
-        return f"reconstructed prompts, in our own words{but}"
-
-    def shipped_among(self, own: _F | None, names: Collection[str]) -> list[str]:
-        """Return the names whose prompts are the shipped ones."""
-        return [name for name in names if own is None or name not in own.named]
-
-
-class WithPrompts(Component, WithConstants, Generic[_F]):
-    """Settings of a method that asks by prompts."""
-
-    shipped: ClassVar[ShippedPrompts[Any]]
-    asks_for: ClassVar[str]
-    """What the prompts are for, as table notes say it."""
-
-    prompts: _F | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="YAML file of prompts, its content, or a language with shipped prompts, such as de."
-        " Default: the reconstructed prompts",
-    )
-
-    @field_validator("prompts", mode="before")
-    @classmethod
-    def _in_language(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Return the shipped prompts in place of the name of their language."""
-        if not isinstance(given, str) or not _LANGUAGE.match(given):
-            return given
-        if given not in cls.shipped.languages:
-            known = _listed(cls.shipped.languages) or "none"
-            raise ValueError(
-                f"no prompts in the language '{given}' are shipped, only {known}; or name a file"
-            )
-        return cls.shipped.read_in(given).model_dump(mode="json", exclude_none=True)
-
-    @abstractmethod
-    def prompt_names(self) -> Sequence[str]:
-        """Return the names of the prompts that are used."""
-
-    @property
-    def all_prompts(self) -> _F:
-        """The user's prompts, and the shipped ones under other names."""
-        return cast("_F", self.shipped.under(self.prompts))
-
-    def table_notes(self) -> tuple[str, ...]:
-        """Return a note on the origin of the prompts."""
-        return (f"Prompts for {self.asks_for}: {self.shipped.origin(self.prompts, self.prompt_names())}.",)
-
-    def constants(self) -> Mapping[str, Constant]:
-        """Return the shipped prompts that are used."""
-        return self.shipped.constants(self.prompts, self.prompt_names())
-
-
-class WithExemplars(Method):
-    """A method whose prompts can show exemplars that are drawn from a source, its role `exemplars`."""
-
-    num_exemplars: int | None = Field(
-        None,
-        ge=1,
-        exclude_if=lambda number: number is None,
-        description="exemplars in every request, drawn once from the source `exemplars`, in place of the "
-        "prompts' own",
-    )
-
-    def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if only one of `num_exemplars` and the source is given."""
-        if EXEMPLARS in given and self.num_exemplars is None:
-            raise UserError(f"{EXEMPLARS}: `num_exemplars` must say how many each request shows, such as 4")
-        if EXEMPLARS not in given and self.num_exemplars is not None:
-            raise UserError(f"`num_exemplars` needs a source for the role '{EXEMPLARS}'")
-
-    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if the source has fewer exemplars."""
-        found = sources.get(EXEMPLARS)
-        if found is not None and len(found) < (self.num_exemplars or 0):
-            raise UserError(
-                f"num_exemplars: {self.num_exemplars} of a source '{EXEMPLARS}' with {len(found)} records"
-            )
-
-    def source_exemplars(
-        self, sources: Mapping[str, SyntheticDataset], seed: int, columns: Mapping[str, str]
-    ) -> list[Exemplar] | None:
-        """Return the drawn exemplars, None without the source; `columns` maps slots and `answer` to columns.
-
-        The draw does not depend on the records' order.
-        """
-        if EXEMPLARS not in sources:
-            return None
-        order = sorted(sources[EXEMPLARS], key=lambda record: _digest([seed, EXEMPLARS, record.id]))
-        return [
-            {slot: getattr(record, column) for slot, column in columns.items()}
-            for record in order[: self.num_exemplars]
-        ]
-
-
-@cache
-def _shipped(package: str, schema: type[PromptFile], file: str = "prompts.yaml") -> PromptFile:
-    text = (resources.files(package) / file).read_text(encoding="utf-8")
-    return parsed_settings(text, f"{package}/{file}", schema)
-
-
 def _keys(schema: type[BaseModel]) -> dict[str, str]:
     """Return the fields by their names in files."""
     return {field.alias or name: name for name, field in schema.model_fields.items()}
-
-
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
@@ -446,5 +273,6 @@ def _message(role: str, content: str) -> Message:
     return {"role": role, "content": content}
 
 
-def _listed(names: Collection[str]) -> str:
+def listed(names: Collection[str]) -> str:
+    """Return names for a message, in backticks."""
     return " and ".join(f"`{name}`" for name in names)

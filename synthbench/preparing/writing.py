@@ -13,15 +13,8 @@ from synthbench.llm.asking import OpenSampling, estimated_amount, hashed_number
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.plugins.contracts import Records, Step, StepContext
-from synthbench.plugins.prompts import (
-    Prompt,
-    PromptFile,
-    Prompts,
-    ShippedPrompts,
-    WithPrompts,
-    drawn_chat,
-    replaceable_prompts,
-)
+from synthbench.plugins.prompt_settings import ShippedPrompts, WithPrompts
+from synthbench.plugins.prompts import Prompt, PromptFile, Prompts, drawn_chat, replaceable_prompts
 from synthbench.preparing.mining import with_negatives
 
 NEGATIVE = "negative"

@@ -1,7 +1,4 @@
-"""Write a result as MLflow runs, and complete those that a killed process left.
-
-Models and data sets are recorded as references to the store; weights and records are not copied.
-"""
+"""Write a result as MLflow runs, and complete those that a killed process left."""
 
 import hashlib
 import json
@@ -19,10 +16,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from synthbench.base.durability import DamagedFileError, read_sealed
-from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
-from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.stages.evaluation import read_items
+from synthbench.tracking.mlflow_references import MODEL_TAG, delete_run, log_datasets, log_model
 from synthbench.tracking.payload import (
     MetricPoint,
     ResultColumns,
@@ -54,7 +51,7 @@ from synthbench.tracking.views import (
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, Run
+    from mlflow.entities import Run
 
 RESULT_FILE = "result.json"
 SOURCE_FILE = "experiment.yaml"
@@ -73,7 +70,6 @@ LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
 # MLflow accepts 1,000 entities per request, at most 100 of them parameters.
 METRICS_PER_BATCH = 900
-_NOT_IN_NAMES = linear_pattern(r"[/:.%\"']")
 PARAMETERS_PER_BATCH = 100
 # Raise it when the same result is recorded differently: earlier records are then replaced.
 LAYOUT = 4
@@ -367,68 +363,3 @@ def _now() -> str:
 
 def _is_finished(run: "Run") -> bool:
     return bool(run.info.status == "FINISHED")
-
-
-MODEL_TAG = "synthbench.model"
-NAME_LENGTH = 250
-DIGEST_LENGTH = 36
-MODELS_MOST = 100
-
-
-def log_datasets(client: "MlflowClient", run_id: str, run: RunResult) -> None:
-    """Record the parts of the training data, each with content hash and folder in the store."""
-    if run.datasets:
-        client.log_inputs(run_id, [_dataset_input(dataset) for dataset in run.datasets])
-
-
-def log_model(
-    client: "MlflowClient", ids: tuple[str, str], name: str, run: RunResult, parameters: Mapping[str, str]
-) -> str:
-    """Record the trained model, which stays in the store; return its id, "" if there is none.
-
-    `ids`: the experiment's and the run's.
-    """
-    from mlflow.entities import LoggedModelOutput
-    from mlflow.utils.mlflow_tags import MLFLOW_MODEL_IS_EXTERNAL
-
-    if not run.model_folder:
-        return ""
-    experiment_id, run_id = ids
-    model = client.create_logged_model(
-        experiment_id,
-        # MLflow forbids these characters in a model's name.
-        name=_NOT_IN_NAMES.sub("_", name),
-        source_run_id=run_id,
-        tags={MODEL_TAG: run.model_folder, MLFLOW_MODEL_IS_EXTERNAL: "true"},
-        params=dict(parameters),
-        model_type=parameters.get("trainer"),
-    )
-    client.finalize_logged_model(model.model_id, "READY")
-    client.log_outputs(run_id, [LoggedModelOutput(model.model_id, run.num_steps)])
-    return str(model.model_id)
-
-
-def delete_run(client: "MlflowClient", experiment_id: str, run_id: str) -> None:
-    """Delete a run and its recorded models."""
-    models = client.search_logged_models(
-        [experiment_id], f"source_run_id = '{run_id}'", max_results=MODELS_MOST
-    )
-    for model in models:
-        client.delete_logged_model(model.model_id)
-    client.delete_run(run_id)
-
-
-def _dataset_input(dataset: DatasetSummary) -> "DatasetInput":
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    profile = dataset.model_dump(mode="json", exclude={"content_hash", "folder", "part"})
-    return DatasetInput(
-        Dataset(
-            name=dataset.part[:NAME_LENGTH],
-            digest=dataset.content_hash[:DIGEST_LENGTH],
-            source_type="local",
-            source=json.dumps({"uri": dataset.folder}),
-            profile=json.dumps(profile, sort_keys=True),
-        ),
-        [InputTag("mlflow.data.context", "training" if dataset.trained_on else "not trained on")],
-    )

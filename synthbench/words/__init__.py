@@ -25,6 +25,7 @@ __all__ = [
     "Splitter",
     "Words",
     "check_words",
+    "has_unspaced",
     "lack_spaces",
     "pairs_of_letters",
     "spaced",
@@ -75,7 +76,7 @@ def words_setting() -> Any:  # noqa: ANN401 - a field of any type
 def split_words(text: str, words: str | None = "pairs") -> list[str]:
     """Return the text's words between white space; scripts without spaces are split by the named splitter.
 
-    None splits at white space alone. Case and punctuation stay.
+    None splits at white space alone. Case stays, and so does punctuation in words between spaces.
     """
     found = text.split()
     if words is None or not has_unspaced(text):

@@ -12,6 +12,7 @@ PINNED = Path(__file__).with_name("constants.json")
 DECIDING = (
     "synthbench/bm25", "synthbench/data", "synthbench/generation",
     "synthbench/plugins/labellers.py", "synthbench/plugins/prompts.py",
+    "synthbench/plugins/prompt_settings.py",
     "synthbench/llm/answered.py", "synthbench/llm/asking.py",
     "synthbench/llm/judging.py",
     "synthbench/models", "synthbench/preparing",

@@ -7,7 +7,7 @@ import pytest
 from contract.stand_ins import sentences
 from pydantic import TypeAdapter, ValidationError
 
-from synthbench.api import Method, UserError, sentences_in
+from synthbench.api import GeneratedData, UserError, sentences_in
 from synthbench.plugins.loading import component
 from synthbench.words.scripts import is_unspaced
 from synthbench_dino.tasks import ShippedOrOwn
@@ -47,19 +47,30 @@ def test_identities_hold_the_content_of_a_language_and_nothing_of_its_name() -> 
 
 
 def test_a_language_without_prompts_is_refused() -> None:
-    with pytest.raises(
-        ValidationError, match="no prompts in the language 'fr' are shipped, only `de` and `zh`"
-    ):
+    what = r"'fr' are shipped, only in `en` and `de` and `zh`; a file of this name is \./fr"
+    with pytest.raises(ValidationError, match=what):
         of("gpl-queries", prompts="fr")
-    with pytest.raises(ValidationError, match="no prompts in the language 'de' are shipped, only none"):
+    with pytest.raises(ValidationError, match="'de' are shipped, only in `en`;"):
         of("claif-pairs", prompts="de")
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_english_is_the_default(name: str) -> None:
+    assert of(name, prompts="en").model_dump(mode="json") == of(name).model_dump(mode="json")
+
+
+def test_the_sentences_of_scratch_tell_their_language_too() -> None:
+    need = of("syncse-scratch", prompts="de").needs()["sentences"]
+    assert isinstance(need, GeneratedData)
+    (note,) = component("methods", need.method).model_validate(need.config).table_notes()
+    assert note.endswith("in our own words, language de.")
+
+
 def test_scratch_in_chinese_needs_a_splitter_for_its_limit_of_words() -> None:
-    method: Method = of("syncse-sentences", size=20, prompts="zh")
-    context: Any = None
+    for settings in ({"prompts": "de"}, {"prompts": "zh", "filters": {"words": "pairs"}}):
+        of("syncse-sentences", size=20, **settings).check_data({})
     with pytest.raises(UserError, match=r"filters.max_words"):
-        next(iter(method.generate({}, context)))
+        of("syncse-sentences", size=20, prompts="zh").check_data({})
 
 
 def test_partial_in_chinese_needs_a_splitter_only_for_a_limit_of_words() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 from applying import apply_steps, step_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from record_strategies import PROPERTY
@@ -58,6 +58,15 @@ def test_pairs_are_neighbouring_letters() -> None:
 @given(st.text(st.characters(max_codepoint=0x0DFF)), st.sampled_from(["pairs", "icu"]))
 def test_no_splitter_changes_scripts_with_spaces(text: str, words: str) -> None:
     assert split_words(text, words) == text.split()
+
+
+@PROPERTY
+@given(st.text(st.characters(max_codepoint=0x0DFF)))
+@example("I love it ❤️")
+@example("cafe\u0301 1️⃣")
+def test_letter_pairs_change_no_score_of_scripts_with_spaces(text: str) -> None:
+    asked = [(text, "I love the café"), (text, "❤️ 1️⃣")]
+    assert LetterPairsScorer().score(asked).tolist() == JaccardScorer().score(asked).tolist()
 
 
 @pytest.mark.parametrize(("words", "num_words"), [("icu", 6), ("pairs", 9)])
