@@ -36,7 +36,7 @@ def write_retrieval_task(
     used: set[str] = set()
     for name, text in zip(*map(passages.column, columns), strict=True):
         if text not in id_of:
-            bare = name.removeprefix("passage/")
+            bare = " ".join(name.removeprefix("passage/").split())  # a file's name may hold a tab
             id_of[text] = bare if bare and bare not in used else f"{bare}/{len(id_of)}"
             used.add(id_of[text])
     numbers: dict[str, int] = {}
