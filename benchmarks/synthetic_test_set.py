@@ -5,10 +5,11 @@
 Each finished world is written to benchmarks/results/synthetic_test_set.csv; the same command goes on with the
 next one, and prints the figures of all. `--minutes` begins no world after this time.
 
-The rule was fixed before the first score (docs/documents.md lists how the first declaration was changed).
+The rule was declared before the first world was run. docs/documents.md lists all deviations.
 
 World n is a corpus of 800 passages of medicine, drawn with seed n. No encoder trains on labelled text of
-medicine. Half of the passages are for training, half for the synthetic test sets. All test sets search all passages.
+medicine. Half of the passages are for training, half for the synthetic test sets. All test sets search all
+passages.
 
 people      the sandbox's own questions, about 100, with known relevance: they stand for people's
 same        a question for each passage of the test half, by the LLM that also writes training questions
