@@ -203,3 +203,5 @@ def test_init_takes_a_folder_of_documents_as_passages(tmp_path: Path) -> None:
     assert found.settings == {"documents": str(tmp_path)}
     assert found.findings == ("2 passages of at most 1,000 characters, from 1 .md, 1 .txt",)
     assert found.language == "en"
+    with refused("nowhere", "no such"):
+        guess(tmp_path / "nowhere", "passages")
