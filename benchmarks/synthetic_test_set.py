@@ -5,30 +5,34 @@
 Each finished world is written to benchmarks/results/synthetic_test_set.csv; the same command goes on with the
 next one, and prints the figures of all. `--minutes` begins no world after this time.
 
-The rule, fixed before the first world was run. World n is a corpus of 800 passages of medicine, of which no
-labelled text is trained on, drawn with seed n. Half of the passages are for training, half for the synthetic
-test sets. All test sets search all passages.
+The rule was declared before the first world was run. docs/documents.md lists all deviations.
 
-people      the world's own questions, 100 or a few less, with known relevance: they stand for people's
+World n is a corpus of 800 passages of medicine, drawn with seed n. No encoder trains on labelled text of
+medicine. Half of the passages are for training, half for the synthetic test sets. All test sets search all
+passages.
+
+people      the sandbox's own questions, about 100, with known relevance: they stand for people's
 same        a question for each passage of the test half, by the LLM that also writes training questions
-other       the same by an LLM without its habits (habits ask about objects, in the passage's words)
-noisy       the same by the first LLM, if 30 % of its answers are wrong
+other       a question for each, by an LLM without habits (habits ask about objects, in the passage's words)
+noisy       a question for each, by an LLM with habits that gives 30 % wrong answers
 
-Ten encoders with two seeds, which differ in data and steps; none is left out afterwards:
+Ten encoders with two seeds differ in data and steps. None is left out afterwards:
 
-untrained                    as it is
-domains-20, -60, -200       questions and passages of other domains, steps
+untrained                   the base
+domains-20, -60, -200       questions and passages of other domains; 20, 60 and 200 steps
 queries-20, -60, -200       the LLM's questions for the training half
-few-60                      the same for 40 passages
-wrong-60                    the same by an LLM with half of its answers wrong
-mined-60                    the same with negatives mined by BM25
+few-60                      the LLM's questions for 40 passages
+wrong-60                    questions by an LLM that gives 50 % wrong answers
+mined-60                    the LLM's questions with negatives mined by BM25
 
-Primary: Kendall's tau of the encoders' mean nDCG@10 between people and same. Secondary: other and noisy;
-Spearman's rho; the share of the pairs of encoders that people's questions tell apart which the synthetic set
-puts in the same order (`synthbench.statistics.orders`); and the favour: how much more the synthetic set
-gives the encoders of the LLM's questions over those of other domains at equal steps than people's does.
-Figures are means over worlds with Student's t intervals, and each world's own with a bootstrap's over
-questions and seeds.
+Primary: Kendall's tau between people and same, of the encoders' mean nDCG@10. Secondary, for all three sets:
+
+- Spearman's rho, and the order of clear pairs (`synthbench.statistics.orders`);
+- the favour. The lead is the mean difference of queries-N and domains-N over the three numbers of steps. The
+  favour is the lead on the synthetic set minus the lead on people's questions.
+
+Figures are means over worlds, with Student's t intervals. Each world's own figure has a bootstrap's interval
+over questions and seeds.
 """
 
 import argparse

@@ -165,14 +165,15 @@ def convert_dataset(
 
 
 def _passages(path: Path) -> "SyntheticDataset":
-    """Read a data set of passages, or the documents of a folder as a source with the default size does."""
+    """Read a data set of passages, or documents as a source with the default size does."""
     from synthbench.data.dataset import MANIFEST_FILE
     from synthbench.sources.description import Roots
-    from synthbench.sources.documents import DocumentsSource
+    from synthbench.sources.documents import MARKDOWN, PDF, DocumentsSource
 
-    if not path.is_dir() or (path / MANIFEST_FILE).is_file():
-        return opened_dataset(found(path)[0])
-    return DocumentsSource(documents=str(path)).load(Roots())
+    is_document = path.suffix.lower() in (*MARKDOWN, *PDF)
+    if is_document or (path.is_dir() and not (path / MANIFEST_FILE).is_file()):
+        return DocumentsSource(documents=str(path)).load(Roots())
+    return opened_dataset(found(path)[0])
 
 
 def _say_written(dataset: "SyntheticDataset", target: Path) -> None:

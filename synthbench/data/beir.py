@@ -36,14 +36,17 @@ def write_retrieval_task(
     used: set[str] = set()
     for name, text in zip(*map(passages.column, columns), strict=True):
         if text not in id_of:
-            bare = name.removeprefix("passage/")
+            bare = " ".join(name.removeprefix("passage/").split())  # a file's name may hold a tab
             id_of[text] = bare if bare and bare not in used else f"{bare}/{len(id_of)}"
             used.add(id_of[text])
     numbers: dict[str, int] = {}
     judged: dict[str, dict[tuple[int, str], None]] = {"dev": {}, "test": {}}
     for question, passage, split in zip(*map(questions.column, ("anchor", "positive", "split")), strict=True):
         if passage not in id_of:
-            raise UserError(f"--passages: lacks the passage of the question '{question[:80]}'")
+            raise UserError(
+                f"--passages: lacks the passage of the question '{question[:80]}'; name those that the"
+                " questions were made of (documents are read with the default size)"
+            )
         number = numbers.setdefault(question, len(numbers) + 1)
         judged["dev" if split == "dev" else "test"][number, id_of[passage]] = None
     with replacing(target, force=force) as folder:

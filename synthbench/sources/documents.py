@@ -36,7 +36,7 @@ _FENCE = "---\n"
 class DocumentsSource(SourceBase):
     """A folder of Markdown, text and PDF files, or one such file, cut into passages, which are sentences.
 
-    A passage ends where a section, paragraph or sentence does; none crosses a PDF's pages. White space
+    A passage ends where a section, paragraph or sentence does. In a PDF it stays on one page. White space
     becomes single blanks. Its id is its file, place (heading, line or page) and number there:
     `guide.md#Install/1`.
     """
@@ -114,8 +114,8 @@ def documents_in(path: Path) -> dict[str, Path]:
 
     Hidden files and folders are left out.
 
-    Raises UserError if there are none, if a link leads out of the folder, if a file is too large, or if a
-    library is missing, with the command that installs it.
+    Raises UserError if there are none, if a link leads out of the folder, or if a file is too large. For a
+    missing library it names the command that installs it.
     """
     if any(find_spec(module) is None for module in _MODULES):
         raise UserError(f"{path}: documents need libraries that are not installed: {INSTALL}")

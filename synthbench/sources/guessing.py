@@ -113,7 +113,8 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any], name: str) -> Gu
     if file.is_dir() and any((file / name).is_file() for name in (PASSAGES, f"{PASSAGES}.gz")):
         corpus = {"corpus": str(file), "take": "passages", **given}
         return Guess(corpus, (f"{file.name} is a corpus in BEIR's layout",))
-    if role == "passages" and (file.is_dir() or file.suffix.lower() in (*MARKDOWN, *PDF)):
+    is_folder = file.is_dir() or not (file.suffix or file.exists())
+    if role == "passages" and (is_folder or file.suffix.lower() in (*MARKDOWN, *PDF)):
         return _documents(file, given)
     settings: dict[str, Any] = {"file": str(file), "kind": RecordKind.SENTENCE.value}
     if ending(file) == ".txt":

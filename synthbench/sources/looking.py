@@ -32,7 +32,7 @@ def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
         parts = {part: _read(guess.settings, part) for part in SHARES}
         numbers = ", ".join(f"{len(content.records):,} {part}" for part, content in parts.items())
         cut = parts[TESTED].dropped.get(CONNECTS_PARTS, 0)
-        left_out = f"; {cut:,} pairs that connect parts are left out" if cut else ""
+        left_out = f"; {cut:,} pairs connect parts and are left out, so fewer differences show" if cut else ""
         yield f"gold: divided by its sentences: {numbers}{left_out}"
         contents |= {f"gold's {part} part": content for part, content in parts.items()}
     yield from _leaks(contents)

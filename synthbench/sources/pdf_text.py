@@ -1,7 +1,7 @@
 """The text of a PDF's pages, read by pypdf in a process of its own: the file is a stranger's.
 
-The process may use a limited amount of time and memory, and writes no file. pypdf follows no address, and
-nothing is read of a PDF but the text of its pages: no attachment, script or form.
+The process may use a limited amount of time and memory, also after its parent was killed. It writes no file.
+pypdf follows no address, and reads only the text of a PDF's pages: no attachment, script or form.
 """
 
 import json
@@ -61,6 +61,8 @@ def _read(path: str) -> list[str] | str:
                 return f"has more than {MOST_CHARACTERS:,} characters; {OTHERWISE}"
     except (DependencyError, FileNotDecryptedError):
         return encrypted
+    except MemoryError:
+        return f"needs more than {MOST_MEMORY / 1e9:g} GB of memory; {OTHERWISE}"
     return texts
 
 
@@ -73,6 +75,7 @@ def _main() -> None:
     import logging
 
     logging.disable()
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     sys.stdout.write(json.dumps(_read(sys.argv[1])))

@@ -21,7 +21,7 @@ LEAST_ROWS = 3
 class OrderAgreement:
     """A measure of agreement over rows with its 95 % interval.
 
-    `number` are the rows, or the pairs of rows of `order of clear pairs`, whose interval is unknown.
+    `number` counts rows, for `order of clear pairs` the clear pairs. That measure has no interval.
     """
 
     measure: str
@@ -34,8 +34,8 @@ class OrderAgreement:
 def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
     """Return Kendall's tau-b and Spearman's rho of the rows' mean scores, and the order of clear pairs.
 
-    The third is the share of the pairs of rows that the first test set tells apart, its difference's 95 %
-    interval without 0, which the other puts in the same order; NaN without such pairs.
+    A pair of rows is clear if the 95 % interval of its difference on the first test set excludes 0. The third
+    measure is the share of clear pairs that the other test set puts in the same order; NaN without any.
 
     Intervals are percentiles of a bootstrap that draws the items of each test set, the same for all rows, and
     each row's seeds. Drawing adds noise to noise, so they lean to lower agreement. They hold for these rows:

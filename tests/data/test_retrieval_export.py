@@ -61,6 +61,16 @@ def test_without_passages_those_with_a_question_are_searched(tmp_path: Path) -> 
     assert passages == {"passage/guide.md#Pumps/1": PUMP, "passage/a": OIL, "passage/a/2": LID}
 
 
+def test_ids_with_tabs_are_still_one_column_of_the_judgements(tmp_path: Path) -> None:
+    passages = [Sentence(id="a\tb.md#top/1", sentence=PUMP), Sentence(id="a b.md#top/1", sentence=OIL)]
+    asked = [Pair(anchor="How is it started?", positive=text, source_id="a") for text in (PUMP, OIL)]
+    made = SyntheticDataset.create(RecordKind.PAIR, asked)
+    write_retrieval_task(made, SyntheticDataset.create(RecordKind.SENTENCE, passages), tmp_path / "made")
+    assert read(tmp_path / "made", "test")[-1].judged == (
+        "passage/a b.md#top/1", "passage/a b.md#top/1/1"
+    )  # fmt: skip
+
+
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     pairs = SyntheticDataset.create(
         RecordKind.SCORED_PAIR, [ScoredPair(sentence1=PUMP, sentence2=OIL, score=1.0)]

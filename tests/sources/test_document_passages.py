@@ -189,6 +189,12 @@ def test_the_reader_of_pdfs_counts_pages_and_characters(
     monkeypatch.setattr(pdf_text, "MOST_PAGES", 1)
     assert "2 pages" in pdf_text._read(str(file))
 
+    def exhausted(_: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pypdf.PdfReader", exhausted)
+    assert "4 GB of memory" in pdf_text._read(str(file))
+
 
 def test_init_takes_a_folder_of_documents_as_passages(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(f"# Pumps\n\n{LEVER} {OIL}", encoding="utf-8")
@@ -197,3 +203,5 @@ def test_init_takes_a_folder_of_documents_as_passages(tmp_path: Path) -> None:
     assert found.settings == {"documents": str(tmp_path)}
     assert found.findings == ("2 passages of at most 1,000 characters, from 1 .md, 1 .txt",)
     assert found.language == "en"
+    with refused("nowhere", "no such"):
+        guess(tmp_path / "nowhere", "passages")

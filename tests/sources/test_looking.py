@@ -1,3 +1,4 @@
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,18 @@ def test_each_finding_is_said_in_a_line(tmp_path: Path) -> None:
     }
     found = list(look(sources, "sandbox/encoder"))
     worded(found, "100 train, 40 dev, 60 test", "longer than 128 tokens", "language: en")
+
+
+def test_pairs_that_connect_parts_are_counted(tmp_path: Path) -> None:
+    """All pairs of 25 sentences: no division by sentences keeps all of them."""
+    parcels = [f"The parcel {number} is late." for number in range(25)]
+    rows = [f"{a},{b},{number % 6}" for number, (a, b) in enumerate(combinations(parcels, 2))]
+    (tmp_path / "pairs.csv").write_text("\n".join(["a,b,score", *rows]), encoding="utf-8")
+    lines = look({"gold": guess(tmp_path / "pairs.csv", "gold")}, None)
+    [line] = [line for line in lines if "divided" in line]
+    train, dev, test, cut = (int(word) for word in line.split() if word.isdecimal())
+    assert (train + dev + test + cut, cut > 0) == (300, True)
+    assert line.endswith("so fewer differences show")
 
 
 def test_test_sentences_in_other_data_are_found(tmp_path: Path) -> None:
