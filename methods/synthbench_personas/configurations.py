@@ -148,8 +148,8 @@ class PersonaConfigurations(PersonaSettings):
 
         def configuration(answer: str) -> Sentence:
             chosen = configuration_in(answer, personas, prompts.types or {}, prompts.difficulties or {})
-            kept = {"subset": chosen[TYPE], "label": chosen[DIFFICULTY], "instruction": chosen[PERSONA]}
-            return Sentence(id=key, sentence=passage.sentence, **columns, **kept)
+            own = {"subset": chosen[TYPE], "label": chosen[DIFFICULTY], "instruction": chosen[PERSONA]}
+            return Sentence(id=key, sentence=passage.sentence, **columns | own)
 
         return about.unit(configuration, columns)
 
