@@ -137,7 +137,7 @@ def test_graded_lists_train_an_encoder_and_a_weight_repeats_them(
     [
         (
             rankings((1.0, 0.0), (1.0, 0.5, 0.0)),
-            "as many candidates of every query, 2 or more; these have 2 to 3",
+            "the same number of candidates, at least 2; these have 2 to 3",
         ),
         (rankings((1.0,)), "these have 1"),
         (rankings((1.0, 0.0), further_queries=("ship1",)), "some have `further_queries`"),
