@@ -8,18 +8,15 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from synthbench.api import (
-    AnswerError,
+    AnsweredItem,
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Expected,
-    Failure,
     GeneratedData,
     GenerationContext,
     Method,
     Need,
     OpenSampling,
-    Record,
     RecordKind,
     Sentence,
     SyntheticDataset,
@@ -130,8 +127,7 @@ class Brainstorm(BrainstormSettings, Method):
         """Yield one unit for each record."""
         asked = ((each.key, each) for each in self._all(self._tasks(context)))
         for about in answered_items("asking for records", self.size, asked, self._request, context):
-            outcome = self._outcome(about.item, about.answer, context.llm.model)
-            yield Unit(about.key, about.position, *outcome)
+            yield self._unit(about, context.llm.model)
 
     def _own_prompts(self, category: Category) -> dict[str, Any]:
         own = self.prompts and self.prompts.only([category])
@@ -173,24 +169,22 @@ class Brainstorm(BrainstormSettings, Method):
             for index in range(number):
                 yield _AskedRecord(index, chats.task(index, tasks.get(category, [])), chats)
 
-    def _outcome(
-        self, asked: "_AskedRecord", answer: ChatAnswer, generator: str
-    ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
-        """Return the record or a failure, and the drops by reason."""
+    def _unit(self, about: AnsweredItem["_AskedRecord"], generator: str) -> Unit:
+        asked = about.item
         columns = {
             **provenance(METHOD, generator, self.seed, asked.chats.category),
             "label": _grades(asked.chat.values),
             "source_id": asked.key,
             "instruction": asked.task,
         }
-        if answer.text is None:
-            return (Failure(reason=answer.failure, **columns),), {}
-        try:
-            texts = texts_in(answer.text, asked.chats.prompts.keys)
-        except AnswerError as error:
-            return (Failure(reason=str(error), raw_text=answer.text, **columns),), {str(error): 1}
-        anchor = INSTRUCTED.format(task=asked.task, query=texts.anchor) if self.instructions else texts.anchor
-        return (Triplet(anchor=anchor, positive=texts.positive, negative=texts.negative, **columns),), {}
+
+        def triplet(answer: str) -> Triplet:
+            texts = texts_in(answer, asked.chats.prompts.keys)
+            task, query = asked.task, texts.anchor
+            anchor = INSTRUCTED.format(task=task, query=query) if self.instructions else query
+            return Triplet(anchor=anchor, positive=texts.positive, negative=texts.negative, **columns)
+
+        return about.unit(triplet, columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator
 
 from synthbench.api import (
+    AnsweredItem,
+    AnswerError,
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Expected,
-    Failure,
     GenerationContext,
     Method,
     PromptChat,
@@ -114,7 +114,7 @@ class CLAIFPairs(Filling, Method):
         requests = list(self._masked_requests(sources[SENTENCES]))
         asked = ((request.key, request) for request in requests)
         for about in answered_items("asking to fill masks", len(requests), asked, self._request, context):
-            yield self._unit(about.position, about.item, about.answer, context.llm.model)
+            yield self._unit(about, context.llm.model)
 
     def _masked_requests(self, sentences: SyntheticDataset) -> Iterator["_MaskedRequest"]:
         rows = zip(sentences.column("id"), sentences.column("sentence"), strict=True)
@@ -140,7 +140,8 @@ class CLAIFPairs(Filling, Method):
         hidden = masked(request.sentence, request.rate, self.merge, *of)
         return drawn_chat(prompts.fill, {"sentence": hidden, "mask": MASK}, *of, request.rate)
 
-    def _unit(self, index: int, request: "_MaskedRequest", answer: ChatAnswer, generator: str) -> Unit:
+    def _unit(self, about: AnsweredItem["_MaskedRequest"], generator: str) -> Unit:
+        request = about.item
         columns: dict[str, Any] = {
             "method": "claif-pairs",
             "generator": generator,
@@ -148,15 +149,16 @@ class CLAIFPairs(Filling, Method):
             "source_id": request.source_id,
             "instruction": f"mask {request.rate:g}" if request.rate else "paraphrase",
         }
-        if answer.text is None:
-            return Unit(request.key, index, (Failure(reason=answer.failure, **columns),))
-        filled = sentence_in(answer.text)
-        reason = _reason(filled, request.sentence)
-        if reason:
-            failed = Failure(reason=reason, raw_text=answer.text, **columns)
-            return Unit(request.key, index, (failed,), {reason: 1})
-        pair = ScoredPair(sentence1=request.sentence, sentence2=filled, score=1 - request.rate, **columns)
-        return Unit(request.key, index, (pair,))
+
+        def pair(answer: str) -> ScoredPair:
+            filled = sentence_in(answer)
+            reason = why_unusable(filled, (request.sentence,)) or ("a mask is left" if MASK in filled else "")
+            if reason:
+                raise AnswerError(reason)
+            score = 1 - request.rate
+            return ScoredPair(sentence1=request.sentence, sentence2=filled, score=score, **columns)
+
+        return about.unit(pair, columns)
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,3 @@ class _MaskedRequest:
     @property
     def key(self) -> str:
         return f"{self.source_id}/{self.rate:g}/{self.turn}"
-
-
-def _reason(filled: str, sentence: str) -> str:
-    """Return why an answer is dropped, "" to keep it."""
-    return why_unusable(filled, (sentence,)) or ("a mask is left" if MASK in filled else "")

@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from synthbench.api import (
-    AnswerError,
+    AnsweredItem,
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Expected,
-    Failure,
     GenerationContext,
     Method,
     Need,
@@ -118,7 +116,7 @@ class PersonaConfigurations(PersonaSettings):
             for passage, key, personas in self._all(passages, sources, context)
         )
         for about in answered_items("asking for configurations", number, asked, request, context):
-            yield self._unit(about.item, about.position, about.answer, context.llm.model)
+            yield self._unit(about, context.llm.model)
 
     def _all(
         self, passages: list[Sentence], sources: Mapping[str, SyntheticDataset], context: GenerationContext
@@ -138,24 +136,22 @@ class PersonaConfigurations(PersonaSettings):
                 key = f"{passage.id}|{index}"
                 yield passage, key, drawn(candidates, len(candidates), self.seed, key, "order")
 
-    def _unit(self, asked: "_Asked", position: int, answer: ChatAnswer, generator: str) -> Unit:
-        passage, key, personas = asked
+    def _unit(self, about: AnsweredItem["_Asked"], generator: str) -> Unit:
+        passage, key, personas = about.item
         columns: dict[str, Any] = {
             "method": METHOD,
             "generator": generator,
             "seed": self.seed,
             "source_id": passage.id,
         }
-        if answer.text is None:
-            return Unit(key, position, (Failure(reason=answer.failure, **columns),))
         prompts = self.all_prompts
-        try:
-            chosen = configuration_in(answer.text, personas, prompts.types or {}, prompts.difficulties or {})
-        except AnswerError as error:
-            failed = Failure(reason=str(error), raw_text=answer.text, **columns)
-            return Unit(key, position, (failed,), {str(error): 1})
-        columns |= {"subset": chosen[TYPE], "label": chosen[DIFFICULTY], "instruction": chosen[PERSONA]}
-        return Unit(key, position, (Sentence(id=key, sentence=passage.sentence, **columns),))
+
+        def configuration(answer: str) -> Sentence:
+            chosen = configuration_in(answer, personas, prompts.types or {}, prompts.difficulties or {})
+            own = {"subset": chosen[TYPE], "label": chosen[DIFFICULTY], "instruction": chosen[PERSONA]}
+            return Sentence(id=key, sentence=passage.sentence, **columns | own)
+
+        return about.unit(configuration, columns)
 
 
 _Asked = tuple[Sentence, str, tuple[str, ...]]

@@ -6,11 +6,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from synthbench.api import (
-    AnswerError,
+    AnsweredItem,
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
-    Failure,
     GeneratedData,
     GenerationContext,
     Need,
@@ -98,13 +96,14 @@ class PersonaQueries(PersonaSettings):
         records = context.records(CONFIGURATIONS)
         asked = ((record.id, record) for record in records if isinstance(record, Sentence))
         for about in answered_items("asking for queries", len(records), asked, request, context):
-            yield self._unit(about.item, about.position, about.answer, context.llm.model)
+            yield self._unit(about, context.llm.model)
 
     def _chat(self, of: Sentence) -> PromptChat:
         chosen = {PERSONA: of.instruction, TYPE: of.subset, DIFFICULTY: of.label}
         return self.all_prompts.query_chat(of.sentence, chosen, self.seed, of.id)
 
-    def _unit(self, of: Sentence, position: int, answer: ChatAnswer, generator: str) -> Unit:
+    def _unit(self, about: AnsweredItem[Sentence], generator: str) -> Unit:
+        of = about.item
         columns: dict[str, Any] = {
             "method": METHOD,
             "generator": generator,
@@ -114,14 +113,11 @@ class PersonaQueries(PersonaSettings):
             "label": of.label,
             "instruction": "; ".join((of.instruction, *_of_pools(self._chat(of)))),
         }
-        if answer.text is None:
-            return Unit(of.id, position, (Failure(reason=answer.failure, **columns),))
-        try:
-            query = query_in(answer.text, of.sentence)
-        except AnswerError as error:
-            failed = Failure(reason=str(error), raw_text=answer.text, **columns)
-            return Unit(of.id, position, (failed,), {str(error): 1})
-        return Unit(of.id, position, (Pair(anchor=query, positive=of.sentence, **columns),))
+
+        def pair(answer: str) -> Pair:
+            return Pair(anchor=query_in(answer, of.sentence), positive=of.sentence, **columns)
+
+        return about.unit(pair, columns)
 
 
 def _of_pools(chat: PromptChat) -> list[str]:

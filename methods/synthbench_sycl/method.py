@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from synthbench.api import (
-    AnswerError,
+    AnsweredItem,
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Expected,
-    Failure,
     GenerationContext,
     Method,
     OpenSampling,
@@ -92,7 +90,7 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
         asked = ((key, (query, key)) for query, key in keys)
         number = len(queries) * self.lists_per_query
         for about in answered_items("asking for documents", number, asked, request, context):
-            yield self._unit(about.item, about.position, about.answer, context.llm.model)
+            yield self._unit(about, context.llm.model)
 
     def _num_requests(self, num_records: Mapping[str, int]) -> int | None:
         number = num_records.get(QUERIES)
@@ -101,8 +99,8 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
     def _chat(self, query: str, *of: object) -> PromptChat:
         return self.all_prompts.chat(query, self.seed, *of)
 
-    def _unit(self, asked: "_Asked", position: int, answer: ChatAnswer, generator: str) -> Unit:
-        query, key = asked
+    def _unit(self, about: AnsweredItem["_Asked"], generator: str) -> Unit:
+        query, key = about.item
         drawn = self._chat(query.sentence, key).values.items()
         columns: dict[str, Any] = {
             "method": METHOD,
@@ -112,17 +110,14 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
             "label": query.label,
             "instruction": "; ".join(text for slot, text in drawn if slot not in _SLOTS),
         }
-        if answer.text is None:
-            return Unit(key, position, (Failure(reason=answer.failure, **columns),))
-        keys = self.all_prompts.keys
-        try:
-            documents = documents_in(answer.text, keys, query.sentence)
-        except AnswerError as error:
-            failed = Failure(reason=str(error), raw_text=answer.text, **columns)
-            return Unit(key, position, (failed,), {str(error): 1})
-        grades = tuple(int(level) / (len(keys) - 1) for level in keys)
-        ranking = Ranking(id=key, query=query.sentence, candidates=documents, grades=grades, **columns)
-        return Unit(key, position, (ranking,))
+        levels = self.all_prompts.keys
+        grades = tuple(int(level) / (len(levels) - 1) for level in levels)
+
+        def ranking(answer: str) -> Ranking:
+            documents = documents_in(answer, levels, query.sentence)
+            return Ranking(id=key, query=query.sentence, candidates=documents, grades=grades, **columns)
+
+        return about.unit(ranking, columns)
 
 
 _Asked = tuple[Sentence, str]

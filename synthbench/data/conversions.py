@@ -155,10 +155,8 @@ def _by_way_of_scored_pairs(kind: RecordKind) -> _Conversion:
         pairs = _rankings_to_scored_pairs(rankings, thresholds)
         outcome = CONVERSIONS[RecordKind.SCORED_PAIR][kind](pairs.records, thresholds)
         rankings_of = {pair.id: pair.source_id for pair in pairs.records}
-        records = tuple(
-            replace(one, source_id=rankings_of.get(one.source_id, one.source_id)) for one in outcome.records
-        )
-        return Conversion(records, f"{pairs.note}; then {outcome.note}", outcome.dropped)
+        records = tuple(replace(one, source_id=rankings_of[one.source_id]) for one in outcome.records)
+        return Conversion(records, f"{outcome.note}; before: {pairs.note}", outcome.dropped)
 
     return convert_rankings
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from synthbench.data.records import Failure, Record
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
+from synthbench.llm.json_answers import AnswerError
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.batching import length_sorted_units
-from synthbench.plugins.contracts import GenerationContext
+from synthbench.plugins.contracts import GenerationContext, Unit
 
 Item = TypeVar("Item")
 Written = TypeVar("Written")
@@ -28,6 +30,20 @@ class AnsweredItem(Generic[Item]):
         """The answer of an item with one request."""
         (answer,) = self.answers.values()
         return answer
+
+    def unit(self, read: Callable[[str], Record], columns: Mapping[str, Any]) -> Unit:
+        """Return the unit of an item with one request: the record that `read` makes of it, or a failure.
+
+        A failure has these columns. An AnswerError of `read` is its reason, and is counted as dropped.
+        """
+        text = self.answer.text
+        if text is None:
+            return Unit(self.key, self.position, (Failure(reason=self.answer.failure, **columns),))
+        try:
+            return Unit(self.key, self.position, (read(text),))
+        except AnswerError as error:
+            failed = Failure(reason=str(error), raw_text=text, **columns)
+            return Unit(self.key, self.position, (failed,), {str(error): 1})
 
 
 def answered_items(

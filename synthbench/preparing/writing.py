@@ -18,13 +18,13 @@ from synthbench.plugins.prompts import Prompt, PromptFile, Prompts, drawn_chat, 
 from synthbench.preparing.mining import with_negatives
 
 NEGATIVE = "negative"
-_TYPICAL = {
-    "query": "what is the passage about?",
-    "passage": "A passage of about fifty words, as those of MS MARCO are. " * 5,
-}
-_TOKENS_PER_PASSAGE = 60
 _Pair = tuple[str, str]
 """An anchor and its positive."""
+_TYPICAL: _Pair = (
+    "what is the passage about?",
+    "A passage of about fifty words, as those of MS MARCO are. " * 5,
+)
+_TOKENS_PER_PASSAGE = 60
 
 
 class NegativePrompt(Prompt):
@@ -81,7 +81,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
 
     def asks(self, num_records: int) -> ChatAmount:
         """Return the expected requests and tokens: `number` requests for each record."""
-        request = self._request((_TYPICAL["query"], _TYPICAL["passage"]), 0, "")
+        request = self._request(_TYPICAL, 0, "")
         return estimated_amount(num_records * self.number, [request.messages], _TOKENS_PER_PASSAGE)
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:

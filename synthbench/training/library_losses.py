@@ -125,7 +125,8 @@ class LibraryLoss(BaseModel, WithConstants):
     def _check_options(self) -> Self:
         takes = {
             "guide": self.name in ("gist", "cached-gist"),
-            "teacher": self.name in ("margin-mse", "distillation") and self.learns_from != "ranking",
+            "teacher": self.name == "distillation"
+            or (self.name == "margin-mse" and self.learns_from != "ranking"),
         }
         for key, is_taken in takes.items():
             is_optional = is_taken and self.name == "margin-mse"
@@ -139,12 +140,11 @@ class LibraryLoss(BaseModel, WithConstants):
             raise ValueError(f"loss {self.name} takes no `label_temperature`; only kl-divergence does")
         if self.guide is not None and self.guide.prompts is not None:
             raise ValueError(f"loss {self.name}: the guide reads the base's prompts; leave out guide.prompts")
-        fit = ("pair", "triplet", "ranking") if self.name in OF_LISTS else ("pair", "triplet")
         if self.learns_from != "pair" and self.name not in (*OF_NEGATIVES, *OF_LISTS):
             raise ValueError(
                 f"loss {self.name} learns from {self.record_kind} records; leave out learns_from"
             )
-        if self.learns_from not in fit:
+        if self.learns_from == "ranking" and self.name not in OF_LISTS:
             raise ValueError(
                 f"loss {self.name} can't learn from rankings; those that can: {', '.join(OF_LISTS)}"
             )

@@ -177,7 +177,7 @@ def _lists(parts: Sequence["pa.Table"]) -> "pa.Table":
     size = sizes[0]
     if len(sizes) > 1 or size < LEAST_CANDIDATES:
         raise UserError(
-            f"rankings: training takes as many candidates of every query, {LEAST_CANDIDATES} or more; these"
+            f"rankings: every query needs the same number of candidates, at least {LEAST_CANDIDATES}; these"
             f" have {size}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
         )
     grades = pc.list_flatten(rankings["grades"]).to_numpy().reshape(-1, size)

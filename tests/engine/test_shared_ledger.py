@@ -579,7 +579,6 @@ def test_machines_killed_in_turn_pay_twice_only_what_was_in_flight_at_the_kills(
         f" twice, {num_answers} answers; at most {in_flight} in flight at the kills"
     )
     assert num_answers == len(set(asked)) == number
-    assert 0 <= ledger.answered.num_attempts - number <= in_flight
-    assert 0 <= len(asked) - number <= in_flight
+    assert number <= ledger.answered.num_attempts <= len(asked) <= number + in_flight
     # A kill may come between an entry in the store and its requests: these are in doubt, and cost nothing.
     assert 0 <= counted - len(asked) <= in_flight

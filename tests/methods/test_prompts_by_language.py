@@ -87,6 +87,7 @@ def test_partial_in_chinese_needs_a_splitter_only_for_a_limit_of_words() -> None
         "1. 狗喜欢跑。\n2. 你好吗？",
         "1、狗喜欢跑。\n2、你好吗？",
         "1．狗喜欢跑。\n2．你好吗？",
+        "（1）狗喜欢跑。\n（2）你好吗？",
         "狗喜欢跑。\n你好吗？",
     ],
 )

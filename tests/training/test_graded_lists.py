@@ -137,7 +137,7 @@ def test_graded_lists_train_an_encoder_and_a_weight_repeats_them(
     [
         (
             rankings((1.0, 0.0), (1.0, 0.5, 0.0)),
-            "as many candidates of every query, 2 or more; these have 2 to 3",
+            "the same number of candidates, at least 2; these have 2 to 3",
         ),
         (rankings((1.0,)), "these have 1"),
         (rankings((1.0, 0.0), further_queries=("ship1",)), "some have `further_queries`"),
@@ -153,6 +153,10 @@ def test_rankings_that_no_loss_takes_are_refused(tmp_path: Path, data: Synthetic
     [
         ({"name": "multiple-negatives", "learns_from": "ranking"}, "can't learn from rankings"),
         ({"name": "cosent", "learns_from": "ranking"}, "learns from scored_pair records"),
+        (
+            {"name": "distillation", "learns_from": "ranking", "teacher": {"model": "a/b"}},
+            "learns from sentence records",
+        ),
         ({"name": "margin-mse", "learns_from": "ranking", "teacher": {"model": "a/b"}}, "takes no `teacher`"),
         ({"name": "kl-divergence", "teacher": {"model": "a/b"}}, "takes no `teacher`"),
         ({"name": "margin-mse", "label_temperature": 1.0}, "only kl-divergence does"),
@@ -179,6 +183,11 @@ def test_a_loss_on_triplets_says_how_it_takes_rankings() -> None:
 def test_triplets_without_a_teachers_scores_are_refused() -> None:
     worded(loss(name="kl-divergence", learns_from="triplet").if_unscored, "{missing}", "score-triplets")
     assert loss(name="kl-divergence").if_unscored == ""
+
+
+def test_rankings_without_a_best_candidate_are_refused_with_the_grades_that_triplets_need() -> None:
+    with refused("positives of score >= 0.9 joined with hard negatives of score <= 0.1"):
+        convert(rankings((0.5, 0.2)), RecordKind.TRIPLET)
 
 
 def test_the_best_and_the_worst_candidates_of_a_ranking_become_triplets_and_pairs() -> None:

@@ -12,7 +12,7 @@ from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, pla
 from synthbench.worlds.sandbox.sampling import draw_event
 from synthbench.worlds.sandbox.vocabulary import domains
 
-_TRIES = 100
+_TRIES = 200
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -31,27 +31,19 @@ def relevance_of(passage: str, question: str) -> float | None:
     return max(grades, default=0.0) / ANSWERS
 
 
-def events_asked_for(question: str, random: Random, tries: int) -> Iterator[tuple[str, Event]]:
-    """Yield slots and events that a question may ask for: what it hides is drawn, `tries` times at most.
+def events_asked_for(question: str, random: Random) -> Iterator[tuple[str, Event]]:
+    """Yield slots that a question may ask for, and events that fill them: what it hides is drawn.
 
-    Nothing for other texts.
+    Nothing for texts outside the grammar.
     """
     words = _lowered(question)
     for domain in domains():
         if any(_pattern(domain, slot).fullmatch(words) for slot in QUESTIONS):
-            for _ in range(tries):
+            for _ in range(_TRIES):
                 told = read_sentence(tell(draw_event([domain], random), "captions", random))
                 assert told is not None
                 found = _asked(words, told)
                 yield from ((slot, event) for slot, event in found if getattr(event, slot) is not None)
-
-
-def event_asked(question: str, random: Random) -> Event | None:
-    """Return an event that a question asks about, with a drawn value in the slot that it asks for.
-
-    None if the question is outside the grammar.
-    """
-    return next((event for _, event in events_asked_for(question, random, _TRIES)), None)
 
 
 def _lowered(question: str) -> str:

@@ -16,7 +16,6 @@ from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 _KINDS = 4
 """Kinds of documents: answers, answers in part, another matter of the domain, another domain."""
-_TRIES = 200
 _MOST_SENTENCES = 5
 Asked = tuple[str, Event]
 """The slot that a query asks for, and the event that it asks about."""
@@ -42,7 +41,7 @@ def graded_documents(ask: GradedAsk, random: Random, *, noise: float) -> str:
 
 def _asked(query: str, random: Random) -> Asked | None:
     """Return what a query asks for, None if it is outside the grammar; a sentence asks for any slot."""
-    for slot, event in events_asked_for(query, random, _TRIES):
+    for slot, event in events_asked_for(query, random):
         if split_of(event) == "train":
             return slot, event
     known = read_sentence(query)

@@ -7,7 +7,7 @@ from random import Random
 from synthbench.worlds.sandbox.llm.choosing import sentences_told
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask
 from synthbench.worlds.sandbox.realisation import tell
-from synthbench.worlds.sandbox.relevance import event_asked, relevance_of
+from synthbench.worlds.sandbox.relevance import events_asked_for, relevance_of
 
 _TRIES = 40
 
@@ -21,8 +21,8 @@ def passage_beside(ask: Ask, random: Random, related: Callable[[Ask], str]) -> s
     """
     told = [known.text for known in sentences_told(ask.sentence)]
     if ask.sentence == ask.query:
-        event = event_asked(ask.query, random)
-        told = [] if event is None else [tell(event, "captions", random)]
+        asked = next(events_asked_for(ask.query, random), None)
+        told = [] if asked is None else [tell(asked[1], "captions", random)]
     parts = [replace(ask, sentence=text, query="") for text in told or [ask.sentence]]
     text = ""
     for _ in range(_TRIES):
