@@ -9,13 +9,16 @@ import hashlib
 import io
 import json
 import random
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import filter as fnmatch_filter
 from fnmatch import fnmatch
 from functools import cache, partial
 from http.server import BaseHTTPRequestHandler
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -34,7 +37,7 @@ ROWS = {"pair-class": 400, "test/en-de": 60, "test": 20}
 A tenth of the pairs has a score above 0.9; they are languages_syncse's translations.
 """
 _OTHER_ROWS = 24
-_NOT_READ = (".msgpack", ".h5", ".ot", ".onnx", ".tar")
+_NOT_READ = (".msgpack", ".h5", ".ot", ".onnx", ".tar", ".zip")
 """Files that nothing downloads."""
 
 
@@ -353,6 +356,21 @@ BUILDERS: Mapping[str, Callable[[Path], None]] = {
 """Part of a name -> builder of a checkpoint of its architecture; the first match counts."""
 
 
+_SHARDED = "model.safetensors.index.json"
+
+
+def _into_shards(folder: Path, names: Sequence[str]) -> None:
+    """Write the weights once more, divided among several files."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    places = dict(zip(weights, cycle(names), strict=False))
+    for name in names:
+        part = {key: weights[key] for key, place in places.items() if place == name}
+        save_file(part, folder / name, {"format": "pt"})
+    _write_json(folder / _SHARDED, {"metadata": {}, "weight_map": places})
+
+
 @cache
 def _model(repository: Held) -> Mapping[str, bytes]:
     build = next(build for part, build in BUILDERS.items() if part in repository.name)
@@ -361,13 +379,15 @@ def _model(repository: Held) -> Mapping[str, bytes]:
         build(folder)
         if "modules.json" in repository.files and not (folder / "modules.json").exists():
             _write_modules(folder, "Transformer", "", 32)
+        if _SHARDED in repository.files:
+            _into_shards(folder, fnmatch_filter(repository.files, "model-*.safetensors"))
         return {file: _content(folder, file) for file in repository.files}
 
 
 def _content(built: Path, file: str) -> bytes:
     """Return a listed file, made of what the builder wrote in today's format."""
     path = built / file
-    if path.suffix in _NOT_READ:
+    if path.suffix in _NOT_READ or fnmatch(file, "pytorch_model-*.bin"):
         return b"not read"
     if path.name == "pytorch_model.bin" and not path.exists():
         return _pickled(path.with_name("model.safetensors"))
@@ -377,13 +397,14 @@ def _content(built: Path, file: str) -> bytes:
         return b'{"model_max_length": 64}'
     if path.name == "sentence_bert_config.json":
         return b'{"max_seq_length": 64, "do_lower_case": false}'
-    if path.name == "sentencepiece.bpe.model":
+    if path.name in ("sentencepiece.bpe.model", "tokenizer.model"):
         return b"beside tokenizer.json"
     if path.name in (
         "data_config.json",
         "added_tokens.json",
         "dict.txt",
         "generation_config_for_text_generation.json",
+        "pytorch_model.bin.index.json",
     ):
         return b"{}"
     if path.name == "special_tokens_map.json" and not path.exists():
@@ -415,14 +436,17 @@ def _data(repository: Held) -> Mapping[str, bytes]:
 
 
 def _table(repository: Held, file: str) -> bytes:
-    if file.endswith((*_NOT_READ, ".md")):
+    if file.endswith((*_NOT_READ, ".md", ".py")):
         return b"not read"
     columns = next(columns for pattern, columns in repository.columns.items() if fnmatch(file, pattern))
     number = next((size for part, size in ROWS.items() if part in file), _OTHER_ROWS)
     draw = random.Random(f"{repository.name}/{file}")
     if columns is None:
         return "".join(f"{text}\n" for text in draw.sample(SENTENCES, number)).encode()
-    rows = [{name: _cell(repository, name, row, draw) for name in columns} for row in range(number)]
+    first = number * int(shard[1]) if (shard := re.search(r"-(\d+)-of-\d+\.", file)) else 0
+    rows = [
+        {name: _cell(repository, name, row, draw) for name in columns} for row in range(first, first + number)
+    ]
     return _written(file, rows)
 
 

@@ -32,12 +32,14 @@ def write_task(folder: Path, task: Task) -> None:
 def write_data_files(folder: Path, document: Mapping[str, Any]) -> None:
     """Write each file of scored pairs that sources name in the data folder: CSVs with all their subsets."""
     for source in document.get("sources", {}).values():
-        if source.get("format") == "dino":
-            _write_dino(folder / str(source["file"]).removeprefix(IN_DATA_FOLDER))
+        if write := _RELEASED.get(source.get("format", "")):
+            path = folder / str(source["file"]).removeprefix(IN_DATA_FOLDER)
+            path.parent.mkdir(exist_ok=True)
+            write(path)
     files: dict[str, tuple[Mapping[str, str], dict[str, None]]] = {}
     for source in document.get("sources", {}).values():
         name = str(source.get("file", ""))
-        if name.startswith(IN_DATA_FOLDER) and name.endswith(".csv"):
+        if name.startswith(IN_DATA_FOLDER) and name.endswith(".csv") and "format" not in source:
             columns = {field: field for field in ("sentence1", "sentence2", "score")} | source["columns"]
             _, subsets = files.setdefault(name.removeprefix(IN_DATA_FOLDER), (columns, {}))
             subsets.update(dict.fromkeys(source.get("subsets", ())))
@@ -59,8 +61,19 @@ def _write_dino(path: Path) -> None:
         {"text_a": first, "text_b": second, "label": labels[row % len(labels)]}
         for row, (first, second) in enumerate(pairs)
     )
-    path.parent.mkdir(exist_ok=True)
     _write(path, [json.dumps(row) for row in rows])
+
+
+def _write_clhaif(path: Path) -> None:
+    """Write triplets with an LLM's scores as CLAIF's authors release them: the order of columns counts."""
+    texts = (
+        f"{first},{second},{second} Not,{score},0" for first, second, score in scored_texts(path.name, SIZE)
+    )
+    _write(path, ["sent0,sent1,hard_neg,score,score", *texts])
+
+
+_RELEASED: Mapping[str, Callable[[Path], None]] = {"clhaif": _write_clhaif, "dino": _write_dino}
+"""Format of a source -> writer of a file as its authors release it."""
 
 
 def scored_texts(name: str, size: int, scores: tuple[float, ...] = ()) -> Iterator[tuple[str, str, float]]:

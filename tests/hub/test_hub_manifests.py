@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-from manifest_hub import MANIFESTS, ManifestHub, held, manifest_hub, use_hub
+from manifest_hub import MANIFESTS, ROWS, ManifestHub, held, manifest_hub, use_hub
 from shipped_files import SHIPPED
 from small_experiment import Project
 
 from synthbench.config.load import load_experiment
+from synthbench.data.records import RetrievalText
 from synthbench.hub.repositories import HubRepository
 from synthbench.pipeline.hub_needs import files_on_hub
 from synthbench.pipeline.planning import make_sketch
+from synthbench.sources.corpora import CorpusSource
+from synthbench.sources.description import Roots
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = yaml.safe_load(MANIFESTS.read_text(encoding="utf-8"))
@@ -85,6 +88,24 @@ def test_a_hub_that_has_what_the_manifests_list_suffices_for_a_file(
     assert (fetched.code, fetched.errors) == (0, [])
 
 
+@pytest.mark.parametrize(
+    ("name", "revision", "num_passages"),
+    [
+        ("scifact", "b3b5335604bf5ee3c4447671af975ea25143d4f5", 24),
+        ("nfcorpus", None, 24),
+        ("nfcorpus", "e28763e".ljust(40, "0"), 24),
+        ("fever", None, 48),
+    ],
+)
+def test_a_corpus_of_beir_is_read_in_each_layout_that_the_hub_has_had(
+    name: str, revision: str | None, num_passages: int, hub: ManifestHub
+) -> None:
+    source = CorpusSource(corpus=f"hub:BeIR/{name}", revision=revision, judgements=f"BeIR/{name}-qrels")
+    records = source.read(Roots()).records
+    queries = [record for record in records if isinstance(record, RetrievalText) and record.is_query]
+    assert (len(records) - len(queries), len(queries)) == (num_passages, ROWS["test"])
+
+
 def test_a_manifest_says_where_it_was_looked_up_or_what_was_assumed() -> None:
     for kind in ("models", "datasets"):
         for name, given in DOCUMENT[kind].items():
@@ -95,12 +116,18 @@ def test_a_manifest_says_where_it_was_looked_up_or_what_was_assumed() -> None:
                 assert given[where].startswith("https://")
 
 
+KEYS = r"\b(?:base|corpus|hub|judgements|model|teacher)(?:: |=)['\"]?(?:hub:)?"
+NAMED = re.compile(KEYS + r"([A-Za-z][\w.-]+/[\w.-]*\w|(?:bert|gpt2|roberta)\b[\w-]*)")
+
+
 def test_every_hub_name_on_a_page_is_in_the_manifests_or_said_not_to_be_looked_up() -> None:
     known = {name for each in held() for name in each.names}
     unknown = " ".join(DOCUMENT["not_looked_up"])
-    pages = [*ROOT.glob("docs/*.md"), ROOT / "README.md", *ROOT.glob("synthbench/starter/*.yaml")]
+    recipes = ("methods/*/recipes.yaml", "synthbench/recipes/*.yaml")
+    files = ("README.md", "docs/**/*.md", "synthbench/starter/*.yaml", *recipes)
+    pages = [page for pattern in files for page in ROOT.glob(pattern)]
     for page in pages:
         text = page.read_text(encoding="utf-8")
-        for name in re.findall(r"(?:model|hub|teacher): ['\"]?([A-Za-z][\w.-]+/[\w.-]+)", text):
+        for name in NAMED.findall(text):
             if not name.startswith(("sandbox/", "ORG/", "HUB/", "package:", "path/")):
                 assert name in known or name in unknown, f"{page.name}: {name}"

@@ -42,6 +42,9 @@ def hub(running: ManifestHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (f"{SBERT}/roberta-base-nli-mean-tokens", "4a75d9a705768bd4ae50582cc53f72da2a61aef9", 32),
         ("GPL/msmarco-distilbert-margin-mse", None, 32),
         ("roberta-base", "e2da8e2f811d1448a5b465c236feacd80ffbac7b", 32),
+        ("BAAI/bge-small-en-v1.5", None, 32),
+        ("intfloat/e5-base-v2", None, 32),
+        (f"{SBERT}/msmarco-MiniLM-L-6-v3", None, 32),
     ],
 )  # fmt: skip
 def test_an_encoder_of_the_hub_encodes(
