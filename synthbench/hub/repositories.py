@@ -210,8 +210,9 @@ class HubRepository:
             raise unreachable(str(self._unavailable(in_one_line(error))), error) from error
 
     def _remove_partial_files(self) -> None:
-        for path in (self.cache / "blobs").glob("*.incomplete"):
-            path.unlink(missing_ok=True)
+        for pattern in ("blobs/*.incomplete", "trees/*.tmp"):
+            for path in self.cache.glob(pattern):
+                path.unlink(missing_ok=True)
 
     def _unavailable(self, reason: str) -> NotAvailableError:
         where = f"in the local hub cache{'' if self.revision is None else f' at {self.revision}'}"

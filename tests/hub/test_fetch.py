@@ -144,6 +144,20 @@ def test_a_cache_that_can_not_be_written_is_said_to_be_so(tmp_path: Path) -> Non
         raise OSError(errno.EROFS, "Read-only file system", str(tmp_path))
 
 
+def test_a_disk_that_fills_up_during_a_download_keeps_no_half_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    repository = HubRepository("model", SIMCSE)
+    names = ("blobs/whole", "blobs/half.incomplete", "trees/half.tmp")
+    for name in names:
+        (repository.cache / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository.cache / name).write_bytes(b"x")
+    with pytest.raises(UserError, match="is full; HF_HOME sets another folder"), repository.errors():
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert [name for name in names if (repository.cache / name).exists()] == ["blobs/whole"]
+
+
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
