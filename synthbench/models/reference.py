@@ -194,11 +194,14 @@ T = TypeVar("T")
 
 
 def _on_hub(model: str, revision: str | None, act: Callable[[ModelFiles], T]) -> T:
-    """Act on a model's files on the hub; errors say where else a local model was searched."""
+    """Act on a model's files on the hub; if it is not there, the error says where a folder was searched."""
+    from huggingface_hub.errors import GatedRepoError, RevisionNotFoundError
+
     try:
         return act(ModelFiles(HubRepository("model", model, revision)))
     except UserError as error:
-        elsewhere = _elsewhere(model)
+        is_there = isinstance(error.__cause__, GatedRepoError | RevisionNotFoundError)
+        elsewhere = "" if is_there else _elsewhere(model)
         raise type(error)(*(f"{line}{elsewhere}" for line in error.messages)) from error
 
 

@@ -196,10 +196,11 @@ def test_a_gated_model_is_named_with_the_page_whose_terms_are_to_be_accepted(
     project: Project, hub: ManifestHub
 ) -> None:
     hub.gated.add(SIMCSE)
-    refused = called(project, "fetch")
-    (error,) = refused.errors
-    assert f"accept its terms at {hub.address}/{SIMCSE}" in error
-    assert "HF_TOKEN" in error
+    for command in ("fetch", "run"):
+        (error,) = called(project, command).errors
+        assert f"accept its terms at {hub.address}/{SIMCSE}" in error
+        assert "HF_TOKEN" in error
+        assert str(project.folder) not in error, "it is on the hub, so no folder was meant"
 
 
 def test_a_repository_without_weights_that_we_read_says_which_we_read(hub: ManifestHub) -> None:
