@@ -38,7 +38,8 @@ def smaller(document: Mapping[str, Any]) -> list[str]:
     for path, value in _walk(document):
         ends = (".".join(path[start:]) for start in range(len(path)))
         amount = next((AMOUNTS[end] for end in ends if end in AMOUNTS), None)
-        changes |= {} if amount is None else {".".join(path): amount}
+        # Null takes an amount away: such a row says how much it does by another key.
+        changes |= {} if amount is None or value is None else {".".join(path): amount}
         if path[-1] == "select" and value is not None:
             over = {key: values[:MOST_CHOICES] for key, values in value["over"].items()}
             changes[".".join(path)] = json.dumps({"over": over})
