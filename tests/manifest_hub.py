@@ -173,6 +173,8 @@ class _Handler(BaseHTTPRequestHandler):
                 name, _, revision = rest.partition(word)
                 what = word.strip("/")
         revision, _, folder = revision.partition("/")
+        if self._is_moved(kind, name):
+            return
         if what == "auth-check":
             if name in self.of.gated:
                 self._error(403, "GatedRepo", "Access to this repository is restricted")
@@ -195,7 +197,16 @@ class _Handler(BaseHTTPRequestHandler):
             gated = "auto" if name in self.of.gated else False
             self._json(200, {"id": name, "sha": repository.commit, "siblings": siblings, "gated": gated})
 
+    def _is_moved(self, kind: str, name: str) -> bool:
+        """Redirect from a former name to the present one, as the hub does; return whether it was one."""
+        present = next((each.name for each in held() if each.kind == kind and name in each.names), name)
+        if present != name:
+            self._send(307, b"", {"Location": self.path.replace(name, present, 1)})
+        return present != name
+
     def _file(self, kind: str, name: str, revision: str, path: str) -> None:
+        if self._is_moved(kind, name):
+            return
         repository = self._find(kind, name, revision)
         if repository is None:
             return
