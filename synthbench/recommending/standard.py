@@ -1,7 +1,6 @@
 """Standard tasks for a study without gold pairs: those whose words are most like those of its texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -63,15 +62,21 @@ def nearest_tasks(
 ) -> tuple[StandardTask, ...]:
     """Return the standard tasks whose words are most like the texts', at most MOST_TASKS.
 
-    `read` returns a task's texts; those that raise UserError are left out. Likeness: the cosine of mean
-    tf-idf vectors, over 1,000 texts each. Without texts, or if no task can be read, STSb is the one.
+    `read` returns a task's texts; tasks for which it raises UserError are left out. Likeness: the cosine of
+    mean tf-idf vectors, over 1,000 texts each. Without texts it is STSb. Raises UserError if no task can be
+    read.
     """
-    readable: list[tuple[StandardTask, list[str]]] = []
-    for task in STANDARD_TASKS if texts else ():
-        with suppress(UserError):
-            readable.append((task, list(islice(read(task), _MOST_TEXTS))))
-    if not readable:
+    if not texts:
         return (FIRST,)
+    readable: list[tuple[StandardTask, list[str]]] = []
+    faults: list[UserError] = []
+    for task in STANDARD_TASKS:
+        try:
+            readable.append((task, list(islice(read(task), _MOST_TEXTS))))
+        except UserError as error:
+            faults.append(error)
+    if not readable:
+        raise faults[0]
     like = _likeness(texts[:_MOST_TEXTS], [own for _, own in readable])
     ranked = sorted(zip(readable, like, strict=True), key=lambda each: -each[1])
     return tuple(task for (task, _), _ in ranked[:MOST_TASKS])

@@ -96,7 +96,7 @@ class GradedPairs:
     def said(self, made: SyntheticDataset) -> str:
         """Return what the set is, and that its agreement with people is unknown."""
         return (
-            f"They were also compared on a synthetic dev set, {self.file.name}: the LLM graded"
+            f"Recipes were also compared on a synthetic dev set, {self.file.name}: the LLM graded"
             f" {len(made):,} pairs of your sentences. {UNKNOWN} If people correct the grades, name the file"
             " as `dev` in `sources`."
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
 from synthbench.config.short import STANDARD
@@ -43,7 +44,7 @@ def with_dev_sets(
 ) -> WithoutGold | None:
     """Return the study with dev sets, and a test set if the file names none; None if there are none for it.
 
-    `experiment` is the user's, in `file`.
+    `experiment` is the user's, in `file`. Raises UserError if no set for it can be read here.
     """
     if is_of_search(contest, experiment):
         found = _divided(contest, experiment, PASSAGES) if _is_free(contest, PASSAGES) else None
@@ -59,19 +60,24 @@ def with_dev_sets(
     source = experiment.sources.get(SENTENCES)
     records = [] if source is None else source.read(experiment.roots).records
     texts = [text for record in records for text in record.texts()]
-    tasks = nearest_tasks(texts, lambda task: _texts_of(task, contest, files, overrides))
-    synthetic = None
-    if source is not None and _is_free(contest, SENTENCES):
+    is_own = contest.long["sources"].get(TEST) != STANDARD
+    has_synthetic = source is not None and _is_free(contest, SENTENCES)
+    try:
+        tasks = nearest_tasks(texts, lambda task: _texts_of(task, contest, files, overrides))
+    except UserError:
+        if not (is_own and has_synthetic):
+            raise
+        tasks = ()
+    synthetic, found = None, contest
+    if source is not None and has_synthetic:
         held = _part_of(source, "test").read(experiment.roots).records
         synthetic = GradedPairs(file, [text for record in held for text in record.texts()])
-        contest = _divided(contest, experiment, SENTENCES)
-    contest = contest.with_dev(
-        {task.dev_name: task.dev for task in tasks}, {task.dev_name: EVALUATOR for task in tasks}
-    )
-    is_own = contest.long["sources"].get(TEST) != STANDARD
+        found = _divided(contest, experiment, SENTENCES)
+    devs = {task.dev_name: task.dev for task in tasks}
+    found = found.with_dev(devs, dict.fromkeys(devs, EVALUATOR))
     if not is_own:
-        contest = _tested_on(contest, tasks[0])
-    return WithoutGold(contest, synthetic, tuple(_notes(tasks, texts, is_tested=not is_own)))
+        found = _tested_on(found, tasks[0])
+    return WithoutGold(found, synthetic, tuple(_notes(tasks, texts, is_tested=not is_own)))
 
 
 def is_of_search(contest: Contest, experiment: Experiment) -> bool:
@@ -137,6 +143,9 @@ def _tested_on(contest: Contest, task: StandardTask) -> Contest:
 
 
 def _notes(tasks: tuple[StandardTask, ...], texts: list[str], *, is_tested: bool) -> Iterator[str]:
+    if not tasks:
+        yield "Without gold pairs, a synthetic set alone decided: no standard task can be read here."
+        return
     names = " and ".join(task.name for task in tasks)
     chosen = "whose words are most like those of your texts" if texts else "as there are no texts of yours"
     test = f"; the test set is of {tasks[0].name}" if is_tested else ""

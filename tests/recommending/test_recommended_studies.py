@@ -5,11 +5,13 @@ import pytest
 from small_study import small_study
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.config.overrides import Overrides
 from synthbench.config.short import UNTESTED
 from synthbench.engine.progress import PlainProgress
 from synthbench.recommending.phases import PhaseRow
 from synthbench.recommending.recommend import Recommender
+from synthbench.recommending.standard import StandardTask
 from synthbench.recommending.studies import PLUMBING, recommender_of
 from synthbench.recommending.synthetic import GradedPairs, WrittenQuestions
 
@@ -59,14 +61,31 @@ def test_gold_pairs_give_baseline_dev_set_and_the_amounts_there_are(folder: Path
     assert found.study.contenders["gold-only"].rates
 
 
+@pytest.fixture
+def readable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The standard tasks that can be read; a test may take some away."""
+    names = {"STSb", "SICK-R"}
+
+    def texts_of(task: StandardTask, *_: object) -> list[str]:
+        if task.name not in names:
+            raise UserError(f"{task.name}: not here")
+        return ["A man plays." if task.name == "SICK-R" else "The printer prints."]
+
+    monkeypatch.setattr("synthbench.recommending.without_gold._texts_of", texts_of)
+    return names
+
+
+@pytest.mark.usefixtures("readable")
 def test_without_gold_standard_tasks_are_dev_and_test_and_that_is_said(folder: Path) -> None:
     found = study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
     assert found.study.baseline == "untrained"
-    assert dev_of(found) == {"STSb-dev": {"task": "STSb", "split": "dev"}}
-    assert any("compared on STSb, " in note and "is unknown" in note for note in found.notes)
+    assert dev_of(found) == {f"{task}-dev": {"task": task, "split": "dev"} for task in ("STSb", "SICK-R")}
+    assert found.study.long["sources"]["test"] == {"task": "STSb", "split": "test"}
+    assert any("compared on STSb and SICK-R, " in note and "is unknown" in note for note in found.notes)
     assert not any(note.startswith(UNTESTED) for note in found.notes)
 
 
+@pytest.mark.usefixtures("readable")
 def test_an_llm_grades_pairs_of_sentences_that_no_recipe_learns_from(folder: Path) -> None:
     found = study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
     assert isinstance(found.synthetic, GradedPairs)
@@ -75,16 +94,28 @@ def test_an_llm_grades_pairs_of_sentences_that_no_recipe_learns_from(folder: Pat
     assert found.study.long["sources"]["sentences"]["part"]["take"] == "train"
 
 
+@pytest.mark.usefixtures("readable")
 def test_without_an_llm_there_is_no_synthetic_set_and_all_sentences_are_read(folder: Path) -> None:
     found = study(folder, "{sentences: texts.csv}", "[untrained, simcse-sentences]", llm="null")
     assert found.synthetic is None
     assert found.study.contenders["simcse-sentences"].available == 150
 
 
-def test_a_test_set_of_the_file_stays(folder: Path) -> None:
-    found = study(folder, "{sentences: texts.csv, test: pairs.csv}", "[untrained, syncse-partial]")
+def test_a_test_set_of_the_file_stays_and_needs_no_standard_task(folder: Path, readable: set[str]) -> None:
+    sources = "{sentences: texts.csv, test: pairs.csv}"
+    found = study(folder, sources, "[untrained, syncse-partial]")
     assert found.study.long["sources"]["test"]["file"] == "pairs.csv"
     assert not any("the test set is of" in note for note in found.notes)
+    readable.clear()
+    found = study(folder, sources, "[untrained, syncse-partial]")
+    assert found.synthetic is not None
+    assert found.study.devs == {}
+
+
+def test_without_any_set_to_compare_on_nothing_is_asked(folder: Path, readable: set[str]) -> None:
+    readable.clear()
+    with pytest.raises(UserError, match="STSb: not here"):
+        study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
 
 
 SEARCH = "{{sandbox: retrieval, split: {}, size: 80, domains: held-out}}"

@@ -44,12 +44,13 @@ def test_the_tasks_whose_words_are_most_like_the_texts_are_taken() -> None:
     assert nearest_tasks(captions, texts_of)[0].name == "STSb"
 
 
-def test_without_texts_or_readable_tasks_it_is_stsb() -> None:
+def test_without_texts_it_is_stsb_and_without_a_readable_task_an_error() -> None:
     def none(task: StandardTask) -> list[str]:
         raise UserError(f"{task.name}: not here")
 
-    assert [task.name for task in nearest_tasks(QUESTIONS, none)] == ["STSb"]
-    assert [task.name for task in nearest_tasks([], texts_of)] == ["STSb"]
+    assert [task.name for task in nearest_tasks([], none)] == ["STSb"]
+    with pytest.raises(UserError, match="STSb: not here"):
+        nearest_tasks(QUESTIONS, none)
 
 
 def test_dev_and_test_of_a_standard_task_share_no_record() -> None:
