@@ -143,13 +143,13 @@ class Recommender:
             why = "what the LLM would cost can't be estimated"
         elif usd > PILOT_SHARE * self.study.usd:
             why = f"it would cost {usd:,.2f} dollars, more than a tenth of the budget"
-        if not why:
+        if why:
+            file.unlink()
+        else:
             computed = self._compute(DEV, document, decided, about)
             made = computed.result.runs[0].datasets[-1]
             dataset = SyntheticDataset.read(computed.artifacts.dataset(made.stage))
             why = wanted.why_useless(dataset)
-        elif DEV not in self.written:
-            file.unlink()
         if why and not self.study.devs:
             raise UserError(f"{self.where}: no dev set: {why}")
         if why:

@@ -28,18 +28,11 @@ MOST_ANCHORS = 150
 MOST_PASSAGES = 300
 FEWEST = 50
 """With fewer graded pairs or questions a dev set tells nothing."""
-
-
 UNKNOWN = "Its agreement with people is unknown, and it may favour recipes whose data the same LLM writes."
 
 
 class SyntheticSet(Protocol):
     """A dev set that the study's LLM makes in an experiment of its own."""
-
-    @property
-    def file(self) -> Path:
-        """Where it is written, beside the study."""
-        ...
 
     def document(self, contest: Contest) -> dict[str, Any]:
         """Write what the experiment reads, and return the experiment."""
