@@ -286,6 +286,9 @@ def main() -> None:
             if name not in known and time.monotonic() < until:
                 record(run_real(name, given.data, own / name, given.jobs), CSV_OF_REAL, FIELDS_OF_REAL)
         if lines := recorded(CSV_OF_REAL):
+            for line in lines:
+                scores = ", ".join(f"{row} {float(line[row]):.2f}" for row in REAL_ROWS)
+                print(f"{line['set']}: recommended {line['recommended']}; {scores}")
             print_figures(lines, REAL_ROWS, "sets")
         return
     done = {line["world"] for line in recorded(CSV)}
