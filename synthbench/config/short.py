@@ -43,6 +43,7 @@ EVALUATORS = {RecordKind.RANKING: "reranking", RecordKind.RETRIEVAL: "retrieval"
 GOLD_ONLY, UNTRAINED = CONTROLS = "gold-only", "untrained"
 STANDARD: Mapping[str, Any] = {"task": "STSb", "split": "test"}
 """The test set of a file that has none."""
+UNTESTED = "no gold pairs and no test set"
 KEPT = ("base", "batch_size", "learning_rate")
 """What a row keeps of its recipe's training if its patch takes another trainer."""
 
@@ -237,7 +238,7 @@ class _Expansion:
         elif gold is None and TEST not in found:
             found[TEST] = dict(STANDARD)
             told = ", which says nothing about search" if PASSAGES in found else ""
-            self.notes.append(f"no gold pairs and no test set: the rows are tested on STSb{told}")
+            self.notes.append(f"{UNTESTED}: the rows are tested on STSb{told}")
         for name, settings in found.items():
             at = name if name in self.section.sources else GOLD
             self._put(["sources", name], settings, ("sources", at))
@@ -407,7 +408,9 @@ class _Expansion:
         evaluate: dict[str, Any] = {"evaluator": EVALUATORS.get(kind, "sts"), "tasks": [TEST]}
         if kind == RecordKind.SCORED_PAIR and self.is_binary:
             dev = [DEV] if DEV in self.long.mapping("sources") else []
-            evaluate = {"evaluator": "pairs", "tasks": [TEST], **({"dev": dev} if dev else {})}
+            # Without a dev set there is nothing to choose a threshold on.
+            rest: dict[str, Any] = {"dev": dev} if dev else {"measure": "average_precision"}
+            evaluate = {"evaluator": "pairs", "tasks": [TEST], **rest}
         at = TEST if TEST in self.section.sources else GOLD
         self._put(["defaults", "evaluate", "test"], evaluate, ("sources", at))
 

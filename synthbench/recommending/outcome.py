@@ -83,7 +83,9 @@ def without_difference(result: ExperimentResult, row: str) -> list[str]:
     """Return the rows whose 95 % interval of the difference to this row contains 0."""
     analysis = Analysis(result).with_options(compare_to={row: ()})
     found: list[str] = []
-    for column in analysis.comparisons[:1]:
+    columns = analysis.comparisons
+    # With several dev sets, their mean decides.
+    for column in [each for each in columns if each.column.is_average][:1] or columns[:1]:
         for each in column.comparisons:
             if each.evidence is not None and abs(each.value) <= each.evidence.half_width:
                 found.append(each.row.variant)

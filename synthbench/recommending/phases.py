@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -61,7 +61,8 @@ class PhaseRow:
 class Contest:
     """A long experiment file and the recipes that compete in it.
 
-    `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing.
+    `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing. `devs`: each dev
+    set's evaluator by the set's name; empty: DEV is the one, evaluated as the test set is.
     """
 
     long: Mapping[str, Any]
@@ -69,6 +70,7 @@ class Contest:
     baseline: str
     usd: float
     hour_usd: float = 0.0
+    devs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -118,11 +120,24 @@ class Contest:
         }
         return replace(self, contenders=chosen)
 
+    def with_dev(self, sources: Mapping[str, Any], evaluators: Mapping[str, str]) -> "Contest":
+        """Return the study with further dev sets: their sources and evaluators by name."""
+        long = {**self.long, "sources": {**self.long["sources"], **sources}}
+        return replace(self, long=long, devs={**self.devs, **evaluators})
+
+    def making(self, phase: str, sources: Mapping[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an experiment that makes data, with the study's LLM."""
+        kept = {key: self.long[key] for key in _OF_FILE if key in self.long}
+        return {
+            "experiment": f"{self.name}-{phase}", **kept, "sources": sources, "seeds": [0], "variants": rows
+        }  # fmt: skip
+
     def phase(self, name: str, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
         """Return the experiment of a phase that scores these rows on dev; `more` are keys of the file."""
-        evaluate = {
-            key: _on_dev(section) for key, section in self.long["defaults"].get("evaluate", {}).items()
-        }
+        tested = self.long["defaults"].get("evaluate", {})
+        evaluate = evaluations(self.devs) or {key: _on_dev(section) for key, section in tested.items()}
+        if len(self.devs) > 1:
+            more["table"] = {**more.get("table", {}), "averages": {DEV: list(self.devs)}}
         return self._document(f"{self.name}-{name}", rows, {row: row.name for row in rows}, evaluate, more)
 
     def final(self, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
@@ -179,6 +194,15 @@ class Contest:
             for source, number in self.contenders[row.contender].reads.items()
             if row.amount < number
         }
+
+
+def evaluations(tasks: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the `evaluate` sections for sets, given as name -> evaluator."""
+    sections: dict[str, dict[str, Any]] = {}
+    for name, evaluator in tasks.items():
+        section = sections.setdefault(evaluator, {"evaluator": evaluator, "tasks": []})
+        section["tasks"].append(name)
+    return sections
 
 
 def _sample_name(source: str, amount: int) -> str:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 from synthbench.base.errors import PendingError, UserError
 from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.engine.stores import open_store
 from synthbench.pipeline.experiment_run import Computed, RunProgress, compute, record
 from synthbench.pipeline.invocation import load_invocation, typed_options
 from synthbench.pipeline.planning import make_outline, make_plan
 from synthbench.recommending.amounts import (
     FIRST_ROUND_SHARE,
+    PILOT_SHARE,
     DataPrice,
     pilot_amounts,
     race_amounts,
@@ -31,17 +34,20 @@ from synthbench.recommending.outcome import (
     on_test,
     without_difference,
 )
-from synthbench.recommending.phases import Contest, PhaseRow
+from synthbench.recommending.phases import DEV, Contest, PhaseRow
 from synthbench.recommending.race import MOST_RUNNING, RULE, standing
 from synthbench.recommending.spending import (
     PriceAt,
     StageCost,
     estimated,
+    estimated_usd,
     paid,
     price,
     stages_of_rows,
     total,
 )
+from synthbench.recommending.standard import FIRST
+from synthbench.recommending.synthetic import SyntheticSet
 from synthbench.reporting.results import ExperimentResult
 
 PLANNED = 0.95
@@ -80,6 +86,8 @@ class Recommender:
     """Location of the budget in the user's file, for messages."""
     notes: tuple[str, ...] = ()
     """What the page should say of the data and recipes."""
+    synthetic: SyntheticSet | None = None
+    """The dev set that the study's LLM makes first, if any."""
 
     def __post_init__(self) -> None:
         self.state = _State()
@@ -92,6 +100,8 @@ class Recommender:
         Raises UserError if the budget is under the pilot's cost, or if nothing could be measured, and
         PendingError if an LLM's batch is not done yet.
         """
+        if self.synthetic is not None:
+            self._make_dev(self.synthetic)
         last = self._pilot()
         running: Sequence[str] = tuple(self.state.scores)
         for number, most in enumerate(MOST_RUNNING, 1):
@@ -117,8 +127,42 @@ class Recommender:
 
     # Phases
 
+    def _make_dev(self, wanted: SyntheticSet) -> None:
+        """Let the LLM make a dev set; if it can't, say why.
+
+        Raises UserError if there is no other dev set, or another file in its place.
+        """
+        # The pilot must be affordable before anything is paid.
+        decided = self.files.decisions(DEV, self._pilot_amounts)
+        document = wanted.document(self.study)
+        about = f"Dev set of '{self.study.name}': the LLM labels or writes it; no person has seen it."
+        file = self.files.write(DEV, document, decided, about)
+        outline = make_outline(load_invocation(file, self.overrides).experiment)
+        usd, why = estimated_usd(outline, open_store()), ""
+        if usd is None:
+            why = "what the LLM would cost can't be estimated"
+        elif usd > PILOT_SHARE * self.study.usd:
+            why = f"it would cost {usd:,.2f} dollars, more than a tenth of the budget"
+        if why:
+            file.unlink()
+        else:
+            computed = self._compute(DEV, document, decided, about)
+            made = computed.result.runs[0].datasets[-1]
+            dataset = SyntheticDataset.read(computed.artifacts.dataset(made.stage))
+            why = wanted.why_useless(dataset)
+        if why and not self.study.devs:
+            raise UserError(f"{self.where}: no dev set: {why}")
+        if why:
+            self.notes = (*self.notes, f"There is no synthetic dev set: {why}.")
+            return
+        self.study = wanted.use(dataset, self.study)
+        self.notes = (*self.notes, wanted.said(dataset))
+
     def _pilot(self) -> ExperimentResult:
-        decided = self.files.decisions("pilot", lambda: self.files.decisions("rates", self._pilot_amounts))
+        decide = partial(
+            self.files.decisions, "rates", partial(self.files.decisions, DEV, self._pilot_amounts)
+        )
+        decided = self.files.decisions("pilot", decide)
         for name, why in decided["left_out"].items():
             self._leave_out([name], why)
         rates = self._rates(decided)
@@ -136,7 +180,9 @@ class Recommender:
 
     def _pilot_amounts(self) -> Decisions:
         probed = [PhaseRow(name, min(each.available, PROBED)) for name, each in self.study.contenders.items()]
-        document = self.study.phase("probe", self.study.with_starts(probed), seeds=[0])
+        is_dev_known = self.study.devs or DEV in self.study.long["sources"]
+        study = self.study if is_dev_known else self.study.with_dev({DEV: FIRST.dev}, {DEV: "sts"})
+        document = study.phase("probe", study.with_starts(probed), seeds=[0])
         file = self.files.write("probe", document, {}, "What recipes would cost; never run.")
         try:
             plan = make_outline(load_invocation(file, self.overrides).experiment)

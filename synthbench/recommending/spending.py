@@ -55,6 +55,12 @@ def estimated(plan: Plan, store: Store) -> Costs:
     return found
 
 
+def estimated_usd(plan: Plan, store: Store) -> float | None:
+    """Return the dollars that all LLMs would cost; None if that can't be estimated."""
+    usd = [cost.usd for cost in estimated(plan, store).values()]
+    return None if None in usd else sum(each for each in usd if each is not None)
+
+
 def paid(plan: Plan, artifacts: Artifacts) -> Costs:
     """Return what each finished stage cost, by the ledger and its recorded duration."""
     return {

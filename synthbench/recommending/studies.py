@@ -11,27 +11,21 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.llm import WorldLLM
 from synthbench.config.overrides import Overrides, Request
 from synthbench.config.problems import Problems
-from synthbench.config.short import GOLD_ONLY, OWN_KEYS, UNTRAINED, Expanded
-from synthbench.data.records import RecordKind
+from synthbench.config.short import GOLD_ONLY, OWN_KEYS, UNTESTED, UNTRAINED, Expanded
 from synthbench.pipeline.experiment_run import RunProgress
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.recommending.files import PhaseFiles
 from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Contest
 from synthbench.recommending.recommend import Recommender
+from synthbench.recommending.without_gold import with_dev_sets
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.documents import DocumentsSource
 from synthbench.sources.models import FileSource
 from synthbench.worlds import NAME
 
-STANDARD_DEV = {"task": "STSb", "split": "dev"}
-"""The dev set of a study without gold pairs."""
 OF_USERS = (FileSource, CorpusSource, DocumentsSource)
 PLUMBING = (
     f"The {NAME}'s LLM is simulated: this proves plumbing only, and nothing about recipes for real texts."
-)
-WITHOUT_GOLD = (
-    "Without gold pairs, recipes were compared on STSb, a standard task. Whether the order would be the same"
-    " for your texts is unknown."
 )
 
 
@@ -58,12 +52,6 @@ def recommender_of(
         at = short.location(("variants",))
         raise UserError(f"{at}: variants: list {GOLD_ONLY} or {UNTRAINED}, and a recipe to compare with it")
     long = _with_dev(expanded.document.data, expanded.dev)
-    tested = experiment.sources.get(TEST)
-    if long["sources"][DEV] is STANDARD_DEV and tested and tested.record_kind != RecordKind.SCORED_PAIR:
-        raise UserError(
-            f"{short.location(('sources',))}: sources.dev: missing; recipes for search are compared on a dev"
-            " set like the test set, such as {corpus: FOLDER, split: dev}"
-        )
     study = Contest(long, contenders, baseline, budget.usd, budget.machine_hour_usd or 0.0)
     # Changes of the short form's own keys are in the long form already.
     given = (
@@ -71,25 +59,37 @@ def recommender_of(
     )
     overrides = replace(overrides, assignments=tuple(given))
     request = {"long": long, "budget": [study.usd, study.hour_usd], "overrides": asdict(overrides)}
+    files = PhaseFiles(file, request)
+    synthetic, notes = None, (*expanded.notes, *_notes(experiment))
+    if DEV not in long["sources"]:
+        found = with_dev_sets(study, experiment, file, files, overrides)
+        if found is None:
+            raise UserError(
+                f"{short.location(('sources',))}: sources.dev: missing; recipes for search are compared on a"
+                " dev set like the test set, such as {corpus: FOLDER, split: dev}, or, without a test set, on"
+                " questions that an `llm` writes for `passages`"
+            )
+        study, synthetic = found.contest, found.synthetic
+        notes = (*(each for each in notes if not each.startswith(UNTESTED)), *found.notes)
     return Recommender(
         study,
-        PhaseFiles(file, request),
+        files,
         overrides,
         progress,
         jobs,
         output,
         where=f"{short.location(('budget', 'usd'))}: budget.usd",
-        notes=(*expanded.notes, *_notes(experiment, long)),
+        notes=notes,
+        synthetic=synthetic,
     )
 
 
 def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the long file with a dev set: the study's, or of the gold pairs, else of a standard task."""
+    """Return the long file with a dev set: the study's, or of the gold pairs, if there is one."""
     sources = {**long["sources"], **({} if given is None else {DEV: given})}
-    if DEV not in sources:
-        part = sources.get(TEST, {}).get("part")
-        has_part = part is not None and DEV in part.get("shares", ())
-        sources[DEV] = {**sources[TEST], "part": {**part, "take": DEV}} if has_part else STANDARD_DEV
+    part = sources.get(TEST, {}).get("part")
+    if DEV not in sources and part is not None and DEV in part.get("shares", ()):
+        sources[DEV] = {**sources[TEST], "part": {**part, "take": DEV}}
     return {**long, "sources": sources}
 
 
@@ -121,9 +121,7 @@ def _rate_beside(base: str) -> str:
     return f"{base.rpartition('.')[0]}.learning_rate"
 
 
-def _notes(experiment: Experiment, long: Mapping[str, Any]) -> Iterator[str]:
-    if long["sources"][DEV] is STANDARD_DEV:
-        yield WITHOUT_GOLD
+def _notes(experiment: Experiment) -> Iterator[str]:
     is_generated = any(isinstance(experiment.llms[name].settings, WorldLLM) for name in experiment.used_llms)
     are_given = any(isinstance(experiment.sources.get(name), OF_USERS) for name in AMOUNTS)
     if is_generated and are_given:

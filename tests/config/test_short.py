@@ -146,6 +146,14 @@ def test_binary_gold_is_tested_as_classes(short: ShortFile) -> None:
     }
 
 
+def test_a_binary_test_set_without_dev_has_a_measure_without_threshold(short: ShortFile) -> None:
+    pairs = (f"Door {n} is open,Window {n} is closed,{n % 2}" for n in range(NUM_PAIRS))
+    short.data("pairs.csv", ["left,right,is_duplicate", *pairs])
+    short.with_key("sources", "{sentences: tickets.csv, test: pairs.csv}").with_key("variants", "[untrained]")
+    assert short.load().sources.keys() == {"test"}
+    assert short.long()["defaults"]["evaluate"]["test"]["measure"] == "average_precision"
+
+
 def test_rows_are_compared_with_gold_alone_and_without_gold_with_the_untrained_base(short: ShortFile) -> None:
     assert list(short.long()["table"]["compare_to"]) == ["gold-only"]
     short.with_key("sources", "{sentences: tickets.csv}").with_key("variants", "[untrained, dino]")

@@ -5,11 +5,15 @@ import pytest
 from small_study import small_study
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.config.overrides import Overrides
+from synthbench.config.short import UNTESTED
 from synthbench.engine.progress import PlainProgress
 from synthbench.recommending.phases import PhaseRow
 from synthbench.recommending.recommend import Recommender
-from synthbench.recommending.studies import PLUMBING, WITHOUT_GOLD, recommender_of
+from synthbench.recommending.standard import StandardTask
+from synthbench.recommending.studies import PLUMBING, recommender_of
+from synthbench.recommending.synthetic import GradedPairs, WrittenQuestions
 
 TEXTS = "text\n" + "".join(f"The printer on floor {floor} is out of paper.\n" for floor in range(150))
 PAIRS = "one,other,score\n" + "".join(
@@ -26,10 +30,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def study(folder: Path, sources: str, variants: str, *sets: str) -> Recommender:
+def study(folder: Path, sources: str, variants: str, *sets: str, llm: str = "sandbox") -> Recommender:
     file = folder / "tickets.yaml"
     lines = [
-        "experiment: tickets", "base: sandbox/encoder", f"sources: {sources}", "llm: sandbox",
+        "experiment: tickets", "base: sandbox/encoder", f"sources: {sources}", f"llm: {llm}",
         "budget: {usd: 10, machine_hour_usd: 2}", f"variants: {variants}",
     ]  # fmt: skip
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -57,11 +61,61 @@ def test_gold_pairs_give_baseline_dev_set_and_the_amounts_there_are(folder: Path
     assert found.study.contenders["gold-only"].rates
 
 
-def test_without_gold_a_standard_task_is_dev_and_that_is_said(folder: Path) -> None:
+@pytest.fixture
+def readable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The standard tasks that can be read; a test may take some away."""
+    names = {"STSb", "SICK-R"}
+
+    def texts_of(task: StandardTask, *_: object) -> list[str]:
+        if task.name not in names:
+            raise UserError(f"{task.name}: not here")
+        return ["A man plays." if task.name == "SICK-R" else "The printer prints."]
+
+    monkeypatch.setattr("synthbench.recommending.without_gold._texts_of", texts_of)
+    return names
+
+
+@pytest.mark.usefixtures("readable")
+def test_without_gold_standard_tasks_are_dev_and_test_and_that_is_said(folder: Path) -> None:
     found = study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
     assert found.study.baseline == "untrained"
-    assert dev_of(found) == {"dev": {"task": "STSb", "split": "dev"}}
-    assert WITHOUT_GOLD in found.notes
+    assert dev_of(found) == {f"{task}-dev": {"task": task, "split": "dev"} for task in ("STSb", "SICK-R")}
+    assert found.study.long["sources"]["test"] == {"task": "STSb", "split": "test"}
+    assert any("compared on STSb and SICK-R, " in note and "is unknown" in note for note in found.notes)
+    assert not any(note.startswith(UNTESTED) for note in found.notes)
+
+
+@pytest.mark.usefixtures("readable")
+def test_an_llm_grades_pairs_of_sentences_that_no_recipe_learns_from(folder: Path) -> None:
+    found = study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
+    assert isinstance(found.synthetic, GradedPairs)
+    assert len(found.synthetic.sentences) == 30
+    assert found.study.contenders["syncse-partial"].available == 120
+    assert found.study.long["sources"]["sentences"]["part"]["take"] == "train"
+
+
+@pytest.mark.usefixtures("readable")
+def test_without_an_llm_there_is_no_synthetic_set_and_all_sentences_are_read(folder: Path) -> None:
+    found = study(folder, "{sentences: texts.csv}", "[untrained, simcse-sentences]", llm="null")
+    assert found.synthetic is None
+    assert found.study.contenders["simcse-sentences"].available == 150
+
+
+def test_a_test_set_of_the_file_stays_and_needs_no_standard_task(folder: Path, readable: set[str]) -> None:
+    sources = "{sentences: texts.csv, test: pairs.csv}"
+    found = study(folder, sources, "[untrained, syncse-partial]")
+    assert found.study.long["sources"]["test"]["file"] == "pairs.csv"
+    assert not any("the test set is of" in note for note in found.notes)
+    readable.clear()
+    found = study(folder, sources, "[untrained, syncse-partial]")
+    assert found.synthetic is not None
+    assert found.study.devs == {}
+
+
+def test_without_any_set_to_compare_on_nothing_is_asked(folder: Path, readable: set[str]) -> None:
+    readable.clear()
+    with pytest.raises(UserError, match="STSb: not here"):
+        study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
 
 
 SEARCH = "{{sandbox: retrieval, split: {}, size: 80, domains: held-out}}"
@@ -75,12 +129,23 @@ def test_recipes_for_search_are_compared_on_the_studys_own_dev_set(folder: Path)
     assert found.study.contenders["gpl-queries"].reads == {"passages": 4}
     assert dev_of(found)["dev"]["sandbox"] == "retrieval"
     assert PLUMBING in found.notes
-    assert not {WITHOUT_GOLD, "no row uses sources.dev"} & {*found.notes}
+    assert found.synthetic is None
+    assert "no row uses sources.dev" not in found.notes
 
 
 def test_without_a_dev_set_of_search_one_line_says_what_is_missing(folder: Path) -> None:
     with refused("sources.dev", "corpus"):
         study(folder, f"{{passages: texts.csv, test: {SEARCH.format('test')}}}", "[untrained, gpl-queries]")
+
+
+def test_without_sets_of_search_the_llm_writes_questions_for_passages_that_no_recipe_reads(
+    folder: Path,
+) -> None:
+    found = study(folder, "{passages: texts.csv}", "[untrained, gpl-queries]")
+    assert isinstance(found.synthetic, WrittenQuestions)
+    assert found.study.contenders["gpl-queries"].available == 120
+    assert len(found.synthetic.passages) == 150
+    assert found.study.devs == {}
 
 
 def test_real_texts_in_the_sandbox_prove_plumbing_only(folder: Path) -> None:

@@ -1,0 +1,193 @@
+"""Synthetic dev sets of a study without gold pairs: its LLM grades or writes them for held-out texts."""
+
+import filecmp
+import random
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from synthbench.base.durability import write_atomically
+from synthbench.base.errors import UserError
+from synthbench.base.yaml_loading import load_yaml
+from synthbench.bm25 import nearest_by_words
+from synthbench.data.beir import write_retrieval_task
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.recommending.phases import DEV, TEST, Contest, evaluations
+from synthbench.reporting.model.sections import CsvTable
+from synthbench.reporting.render.csv_files import csv_text
+from synthbench.words import lack_spaces, pairs_of_letters, words_between_spaces
+
+_FILE = Path(__file__).with_name("synthetic.yaml")
+SYNTHETIC = "synthetic"
+HELD_OUT = {"train": 0.8, "test": 0.2}
+"""The parts of the study's texts: recipes learn from train, the synthetic set is made of test."""
+MOST_ANCHORS = 150
+MOST_PASSAGES = 300
+FEWEST = 50
+"""With fewer graded pairs or questions a dev set tells nothing."""
+UNKNOWN = "Its agreement with people is unknown, and it may favour recipes whose data the same LLM writes."
+
+
+class SyntheticSet(Protocol):
+    """A dev set that the study's LLM makes in an experiment of its own."""
+
+    def document(self, contest: Contest) -> dict[str, Any]:
+        """Write what the experiment reads, and return the experiment."""
+        ...
+
+    def why_useless(self, made: SyntheticDataset) -> str:
+        """Return why what the LLM made tells nothing, "" if it does."""
+        ...
+
+    def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
+        """Write the set, and return the study that uses it; raises UserError if another file is there."""
+        ...
+
+    def said(self, made: SyntheticDataset) -> str:
+        """Return what people should know of the set."""
+        ...
+
+
+@dataclass(frozen=True)
+class GradedPairs:
+    """Pairs of the study's own held-out sentences, which the LLM grades from 0 to 5."""
+
+    study: Path
+    sentences: Sequence[str]
+    columns: ClassVar[tuple[str, ...]] = ("sentence1", "sentence2", "score")
+
+    @property
+    def file(self) -> Path:
+        """The CSV file of the graded pairs."""
+        return self.study.with_name(f"{self.study.stem}.dev.csv")
+
+    def document(self, contest: Contest) -> dict[str, Any]:
+        """Write the pairs without scores, and return the experiment that grades them."""
+        pairs = self.study.with_name(f"{self.study.stem}.dev-pairs.csv")
+        _place(pairs, CsvTable(self.columns[:2], pairs_of(self.sentences)), may_replace=True)
+        columns = {"anchor": "sentence1", "positive": "sentence2"}
+        sources = {"pairs": {"file": pairs.name, "kind": "pair", "columns": columns}}
+        return contest.making(DEV, sources, {"graded": {"data": _data("graded-pairs")}})
+
+    def why_useless(self, made: SyntheticDataset) -> str:
+        """Return why the grades tell nothing: too few, or all alike."""
+        number = len(made)
+        if number < FEWEST:
+            return f"the LLM graded {number} pairs; at least {FEWEST} are needed"
+        return "" if len({*made.column("score")}) > 1 else f"the LLM gave all {number} pairs the same grade"
+
+    def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
+        """Write the graded pairs, and let recipes be compared on them, too."""
+        rows = list(zip(*map(made.column, self.columns), strict=True))
+        _place(self.file, CsvTable(self.columns, rows))
+        source = {"file": self.file.name, "kind": "scored_pair"}
+        return contest.with_dev({SYNTHETIC: source}, {SYNTHETIC: "sts"})
+
+    def said(self, made: SyntheticDataset) -> str:
+        """Return what the set is, and that its agreement with people is unknown."""
+        return (
+            f"Recipes were also compared on a synthetic dev set, {self.file.name}: the LLM graded"
+            f" {len(made):,} pairs of your sentences. {UNKNOWN} If people correct the grades, name the file"
+            " as `dev` in `sources`."
+        )
+
+
+@dataclass(frozen=True)
+class WrittenQuestions:
+    """Questions that the LLM writes for held-out passages, half for dev, half for the test set."""
+
+    study: Path
+    passages: SyntheticDataset
+    held_out: Mapping[str, Any]
+    """The source of the held-out passages."""
+
+    @property
+    def file(self) -> Path:
+        """The folder of the set, in BEIR's layout."""
+        return self.study.with_name(f"{self.study.stem}.dev")
+
+    def document(self, contest: Contest) -> dict[str, Any]:
+        """Return the experiment that writes the questions."""
+        rows = {"written": {"data": _data("written-questions")}}
+        return contest.making(DEV, {"held-out": self.held_out}, rows)
+
+    def why_useless(self, made: SyntheticDataset) -> str:
+        """Return why the questions tell nothing: too few."""
+        number = len(made)
+        return "" if number >= FEWEST else f"the LLM wrote {number} questions; at least {FEWEST} are needed"
+
+    def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
+        """Write the questions with all passages, and let recipes be compared and tested on them."""
+        with tempfile.TemporaryDirectory(
+            dir=self.study.resolve().parent, prefix=f".{self.file.name}-"
+        ) as new:
+            written = Path(new) / self.file.name
+            write_retrieval_task(made, self.passages, written)
+            if not self.file.exists():
+                shutil.move(written, self.file)
+            elif not _are_equal(written, self.file):
+                raise _changed(self.file, f"{{corpus: {self.file.name}, split: dev}}")
+        own = {"corpus": self.file.name}
+        long = {
+            **contest.long,
+            "sources": {**contest.long["sources"], TEST: own},
+            "defaults": {**contest.long["defaults"], "evaluate": evaluations({TEST: "retrieval"})},
+        }
+        devs = {DEV: {**own, "split": "dev"}}
+        return replace(contest, long=long).with_dev(devs, {DEV: "retrieval"})
+
+    def said(self, made: SyntheticDataset) -> str:
+        """Return what the set is, and that its agreement with people is unknown."""
+        return (
+            f"Recipes were compared and tested on a synthetic set, {self.file.name}: the LLM wrote"
+            f" {len(made):,} questions about your passages. {UNKNOWN} If people correct them, name the folder"
+            " as `dev` and `test` in `sources`."
+        )
+
+
+def _data(name: str) -> dict[str, Any]:
+    return dict(load_yaml(_FILE.read_text(encoding="utf-8"), _FILE.name)[name])
+
+
+def pairs_of(sentences: Sequence[str]) -> list[tuple[str, str]]:
+    """Pair each of MOST_ANCHORS sentences with its nearest by BM25, and with one at random; no pair twice."""
+    texts = list(dict.fromkeys(sentences))
+    draw = random.Random(0)
+    anchors = draw.sample(texts, min(MOST_ANCHORS, len(texts)))
+    split = pairs_of_letters if lack_spaces(texts) else words_between_spaces
+    near = nearest_by_words(texts, min(2, len(texts)), anchors, split).indices
+    found: dict[frozenset[str], tuple[str, str]] = {}
+    for anchor, ids in zip(anchors, near, strict=True):
+        for other in (*(texts[each] for each in ids), draw.choice(texts)):
+            if other != anchor:
+                found.setdefault(frozenset((anchor, other)), (anchor, other))
+    return list(found.values())
+
+
+def _place(file: Path, table: CsvTable, *, may_replace: bool = False) -> None:
+    """Write a file; raises UserError if another is there; with `may_replace`, one with another header."""
+    text = csv_text(table)
+    try:
+        there = file.read_text(encoding="utf-8") if file.exists() else text
+        header = text.partition("\n")[0]
+        if there != text and not (may_replace and there.partition("\n")[0] == header):
+            raise _changed(file, file.name)
+        write_atomically(file, text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: can't be written: {getattr(error, 'strerror', '') or error}") from error
+
+
+def _changed(file: Path, source: str) -> UserError:
+    return UserError(
+        f"{file}: differs from what recommend would write here; if it is your dev set, name it in the study"
+        f" (`dev: {source}` in `sources`), else move it"
+    )
+
+
+def _are_equal(one: Path, other: Path) -> bool:
+    names = [str(file.relative_to(one)) for file in one.rglob("*") if file.suffix in (".jsonl", ".tsv")]
+    same, _, _ = filecmp.cmpfiles(one, other, names, shallow=False)
+    return sorted(same) == sorted(names)

@@ -1,0 +1,158 @@
+"""Dev and test sets of a study without gold pairs: standard tasks near its texts, and a synthetic set."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.errors import UserError
+from synthbench.config.experiment import Experiment
+from synthbench.config.overrides import Overrides
+from synthbench.config.short import STANDARD
+from synthbench.data.languages import language_of
+from synthbench.data.records import RecordKind
+from synthbench.pipeline.invocation import load_invocation
+from synthbench.recommending.files import PhaseFiles
+from synthbench.recommending.phases import TEST, Contest, evaluations
+from synthbench.recommending.standard import LANGUAGE, StandardTask, nearest_tasks
+from synthbench.recommending.synthetic import (
+    HELD_OUT,
+    MOST_PASSAGES,
+    GradedPairs,
+    SyntheticSet,
+    WrittenQuestions,
+)
+from synthbench.sources.models import Source
+from synthbench.sources.parts import SourcePart
+
+SENTENCES, PASSAGES = "sentences", "passages"
+EVALUATOR = "sts"
+"""The evaluator of standard tasks and graded pairs: their mean over dev sets is one of equal measures."""
+
+
+@dataclass(frozen=True)
+class WithoutGold:
+    """A study without gold pairs, with its dev sets; `synthetic` is one that its LLM makes."""
+
+    contest: Contest
+    synthetic: SyntheticSet | None
+    notes: tuple[str, ...]
+
+
+def with_dev_sets(
+    contest: Contest, experiment: Experiment, file: Path, files: PhaseFiles, overrides: Overrides
+) -> WithoutGold | None:
+    """Return the study with dev sets, and a test set if the file names none; None if there are none for it.
+
+    `experiment` is the user's, in `file`. Raises UserError if no set for it can be read here.
+    """
+    if is_of_search(contest, experiment):
+        found = _divided(contest, experiment, PASSAGES) if _is_free(contest, PASSAGES) else None
+        if found is None or contest.long["sources"][TEST] != STANDARD:
+            return None
+        contest, passages = found, experiment.sources[PASSAGES]
+        held_out = dict(contest.long["sources"][PASSAGES], part=_part("test"))
+        number = len(_part_of(passages, "test").read(experiment.roots).records)
+        if number > MOST_PASSAGES:
+            held_out["sample"] = {"size": MOST_PASSAGES, "seed": 0}
+        questions = WrittenQuestions(file, passages.load(experiment.roots), held_out)
+        return WithoutGold(contest, questions, ())
+    source = experiment.sources.get(SENTENCES)
+    records = [] if source is None else source.read(experiment.roots).records
+    texts = [text for record in records for text in record.texts()]
+    is_own = contest.long["sources"].get(TEST) != STANDARD
+    has_synthetic = source is not None and _is_free(contest, SENTENCES)
+    try:
+        tasks = nearest_tasks(texts, lambda task: _texts_of(task, contest, files, overrides))
+    except UserError:
+        if not (is_own and has_synthetic):
+            raise
+        tasks = ()
+    synthetic, found = None, contest
+    if source is not None and has_synthetic:
+        held = _part_of(source, "test").read(experiment.roots).records
+        synthetic = GradedPairs(file, [text for record in held for text in record.texts()])
+        found = _divided(contest, experiment, SENTENCES)
+    devs = {task.dev_name: task.dev for task in tasks}
+    found = found.with_dev(devs, dict.fromkeys(devs, EVALUATOR))
+    if not is_own:
+        found = _tested_on(found, tasks[0])
+    return WithoutGold(found, synthetic, tuple(_notes(tasks, texts, is_tested=not is_own)))
+
+
+def is_of_search(contest: Contest, experiment: Experiment) -> bool:
+    """Return whether the study is one of search: it has passages and no sentences, or such a test set."""
+    tested = experiment.sources.get(TEST)
+    if tested is not None and tested.record_kind != RecordKind.SCORED_PAIR:
+        return True
+    return PASSAGES in contest.long["sources"] and SENTENCES not in contest.long["sources"]
+
+
+def _is_free(contest: Contest, source: str) -> bool:
+    """Return whether an LLM may make a dev set of a part of the source."""
+    own = contest.long["sources"].get(source, {"part": None})
+    return "llm" in contest.long and not {"part", "sample"} & own.keys()
+
+
+def _part(take: str) -> dict[str, Any]:
+    return {"take": take, "by": "record", "shares": HELD_OUT}
+
+
+def _part_of(source: Source, take: str) -> Source:
+    return source.model_copy(update={"part": SourcePart.model_validate(_part(take))})
+
+
+def _divided(contest: Contest, experiment: Experiment, name: str) -> Contest:
+    """Return the study whose recipes read the train part of a source only."""
+    number = len(_part_of(experiment.sources[name], "train").read(experiment.roots).records)
+    contenders = {
+        key: replace(each, reads={**each.reads, name: number}) if name in each.reads else each
+        for key, each in contest.contenders.items()
+    }
+    sources: Mapping[str, Any] = contest.long["sources"]
+    held = {**sources, name: {**sources[name], "part": _part("train")}}
+    return replace(contest, contenders=contenders, long={**contest.long, "sources": held})
+
+
+def _texts_of(task: StandardTask, contest: Contest, files: PhaseFiles, overrides: Overrides) -> list[str]:
+    """Return the texts of a standard task's dev part, as the profile replaces it.
+
+    Raises UserError if it can't be read here.
+    """
+    base = contest.contenders[contest.baseline].run["train"]["base"]
+    rows = {"untrained": {"train": {"trainer": "none", "base": base}}}
+    document = contest.making("standard", {task.dev_name: task.dev}, rows)
+    document["defaults"] = {"evaluate": evaluations({task.dev_name: EVALUATOR})}
+    path = files.write("standard", document, {}, "A standard task; never run.")
+    try:
+        experiment = load_invocation(path, overrides).experiment
+    finally:
+        path.unlink(missing_ok=True)
+    records = experiment.sources[task.dev_name].read(experiment.roots).records
+    return [text for record in records for text in record.texts()]
+
+
+def _tested_on(contest: Contest, task: StandardTask) -> Contest:
+    """Return the study with a standard task as its test set."""
+    long = {
+        **contest.long,
+        "sources": {**contest.long["sources"], TEST: task.test},
+        "defaults": {**contest.long["defaults"], "evaluate": evaluations({TEST: EVALUATOR})},
+    }
+    return replace(contest, long=long)
+
+
+def _notes(tasks: tuple[StandardTask, ...], texts: list[str], *, is_tested: bool) -> Iterator[str]:
+    if not tasks:
+        yield "Without gold pairs, a synthetic set alone decided: no standard task can be read here."
+        return
+    names = " and ".join(task.name for task in tasks)
+    chosen = "whose words are most like those of your texts" if texts else "as there are no texts of yours"
+    test = f"; the test set is of {tasks[0].name}" if is_tested else ""
+    yield (
+        f"Without gold pairs, recipes were compared on {names}, the standard tasks {chosen}{test}."
+        " Whether the order would be the same for your texts is unknown."
+    )
+    language = language_of(texts)
+    if language not in (None, LANGUAGE):
+        yield f"These tasks are in {LANGUAGE}, your texts in {language}: they say less about your texts."
