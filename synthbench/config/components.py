@@ -131,7 +131,9 @@ class Components:
     def _check_training(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
         """Check the training of a dependency; `given` are the available roles or sources."""
         trainer = self.plugin("trainers", need.trainer, at)
-        self.configured(trainer, dict(need.config), at)
+        made, _ = self.configured(trainer, dict(need.config), at)
+        if isinstance(base := getattr(made, "base", None), Pretrained):
+            at["base"]["encoder"].passes(partial(check_dense, base))
         if need.seed_optimization is None:
             return
         inner = at["seed_optimization"]

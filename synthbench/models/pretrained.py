@@ -207,8 +207,8 @@ class Pretrained(BaseModel):
             )
         if self.encoder == "sparse" and facts.encoder == "dense" and not facts.predicts_words:
             raise UserError(
-                f"{self.model}: a sparse encoder starts from a masked language model, whose weights of words"
-                " it has; this checkpoint has none"
+                f"{self.model}: a sparse encoder starts from a masked language model, and this checkpoint has no"
+                " head that predicts words"
             )
 
     def fingerprint(self) -> dict[str, str]:

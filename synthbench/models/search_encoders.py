@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from synthbench.base.errors import UserError
 from synthbench.base.runtime import progress_task
 from synthbench.base.terminal import quiet_transformers
 from synthbench.models.batching import length_sorted_units
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 UNIT_SIZE, BATCH_SIZE = 256, 32
 PAIRS_AT_ONCE = 1024
+_SIMILARITIES = ("dot", "cosine", "maxsim", "meanmaxsim")
 DECIMALS = 4
 """Similarities are sums in single precision: further decimals would rank equal passages at random."""
 
@@ -53,7 +55,7 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
     with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
-        model: BaseModel = (SparseEncoder if base.encoder == "sparse" else MultiVectorEncoder)(
+        model: Any = (SparseEncoder if base.encoder == "sparse" else MultiVectorEncoder)(
             folder,
             device=device,
             trust_remote_code=base.trust_remote_code,
@@ -64,9 +66,14 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
         give_padding(base.model, model.tokenizer)
         limit_length(model, base.max_length)
         convert_weights(model, base.dtype)
+        if model.similarity_fn_name not in _SIMILARITIES:
+            raise UserError(
+                f"{base.model}: compares by {model.similarity_fn_name}; read are {', '.join(_SIMILARITIES)}"
+            )
         if base.prompts is not None:
             model.prompts = {"query": base.prompts.query, "document": base.prompts.passage}
-        return model
+        loaded: BaseModel = model
+        return loaded
 
 
 def search_encoder(
@@ -196,7 +203,7 @@ class SearchEncoder(ABC):
 
 
 class _Sparse(SearchEncoder):
-    """Dot products of weights, which are kept as a sparse matrix."""
+    """Dot products of weights, or cosines if the model was saved so; weights are kept as a sparse matrix."""
 
     options: ClassVar = {"convert_to_sparse_tensor": False, "save_to_cpu": True}
 
@@ -206,9 +213,14 @@ class _Sparse(SearchEncoder):
         return csr_matrix(encoded.double().numpy())
 
     def _joined(self, parts: "list[csr_matrix]", order: "NDArray[np.intp]") -> "csr_matrix":
-        from scipy.sparse import vstack
+        from scipy.sparse import diags, vstack
+        from scipy.sparse.linalg import norm
 
-        return vstack(parts, format="csr")[order]
+        vectors = vstack(parts, format="csr")[order]
+        if self.model.similarity_fn_name != "cosine":
+            return vectors
+        lengths = norm(vectors, axis=1)
+        return diags(1 / np.where(lengths == 0, 1, lengths)).tocsr() @ vectors
 
     def _size(self, vectors: "csr_matrix") -> int:
         return int(vectors.nnz)
