@@ -98,9 +98,8 @@ class Pretrained(BaseModel):
     encoder: EncoderKind = Field(
         "dense",
         exclude_if=lambda kind: kind == "dense",
-        description="dense: one vector for a text; sparse: a weight for each word of the vocabulary, as in "
-        "SPLADE; late-interaction: a vector for each token, as in ColBERT. The last two search and rank, by "
-        "sentence-transformers' SparseEncoder and MultiVectorEncoder",
+        description="dense: one vector for a text; sparse: a weight for each word (SPLADE); late-interaction: a "
+        "vector for each token (ColBERT). The last two are for rows that search",
     )
     drop_stop_words: bool = Field(
         False,
