@@ -147,8 +147,10 @@ class Pretrained(BaseModel):
 
     def why_no_pair_reader(self) -> str:
         """Return why a cross-encoder can't start from this base, "" if it can."""
-        if self.static or self.pooling is not None or self.prompts is not None or self.encoder != "dense":
-            return "a cross-encoder has no `static`, `pooling`, `prompts` or `encoder`; they are an encoder's"
+        if self.static or self.pooling is not None or self.prompts is not None:
+            return "a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
+        if self.encoder != "dense":
+            return "a cross-encoder reads two texts at once; leave out `encoder`"
         if self.is_word_vectors:
             return "word vectors have no layers; a cross-encoder needs some that read both sentences"
         return ""
