@@ -98,8 +98,8 @@ class Pretrained(BaseModel):
     encoder: EncoderKind = Field(
         "dense",
         exclude_if=lambda kind: kind == "dense",
-        description="dense: one vector for a text; sparse: a weight for each word (SPLADE); late-interaction: a "
-        "vector for each token (ColBERT). The last two are for rows that search",
+        description="dense: one vector for a text; sparse: a weight for each word (SPLADE); "
+        "late-interaction: a vector for each token (ColBERT). The last two are for rows that search",
     )
     drop_stop_words: bool = Field(
         False,
@@ -208,8 +208,8 @@ class Pretrained(BaseModel):
             )
         if self.encoder == "sparse" and facts.encoder == "dense" and not facts.predicts_words:
             raise UserError(
-                f"{self.model}: a sparse encoder starts from a masked language model, and this checkpoint has no"
-                " head that predicts words"
+                f"{self.model}: a sparse encoder starts from a masked language model, and this checkpoint"
+                " has no head that predicts words"
             )
 
     def fingerprint(self) -> dict[str, str]:
