@@ -66,8 +66,8 @@ def test_what_needs_one_vector_for_a_text_is_refused_at_its_line(project: Projec
     project.change("{evaluator: retrieval, tasks: [corpus], ", "{evaluator: bitext, tasks: [corpus], ")
     project.change(
         "gold: {source: answers}",
-        "gold:\n      source: answers\n      prepare: [{step: semantic-dedup, encoder: {base: {model: sandbox/encoder,"
-        " encoder: sparse}}}]",
+        "gold:\n      source: answers\n      prepare:"
+        " [{step: semantic-dedup, encoder: {base: {model: sandbox/encoder, encoder: sparse}}}]",
     )
     found = faults(project.call("validate", project.file))
     worded(found, "'bitext' needs one vector", "encoder.base.encoder")
