@@ -28,9 +28,10 @@ from transformers.trainer_utils import align_special_tokens
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import SECONDS_BETWEEN_CHECKPOINTS, Progress, ProgressTask
-from synthbench.models.batching import read_once
+from synthbench.models.batching import prompt_of_passages, prompt_of_queries, read_once
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in, repeatable
+from synthbench.models.pretrained import Prompts
 from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
@@ -275,10 +276,16 @@ def _arguments(
 
 
 def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
-    """Return each column's prompt: positives, negatives and a query's candidates are passages."""
+    """Return each column's prompt: positives, negatives and a query's candidates are passages.
+
+    ColBERT's checkpoints bring a prefix for queries and passages, which search reads, so training does, too.
+    """
     prompts = settings.base.prompts
     if prompts is None:
-        return {}
+        query, passage = prompt_of_queries(job.model), prompt_of_passages(job.model)
+        if settings.base.encoder == "dense" or not (query or passage):
+            return {}
+        prompts = Prompts(query=query or "", passage=passage or "")
     names = job.table.column_names
     queries = (name for name in names if name.startswith(("sentence", "anchor", "query")))
     passages = (name for name in names if name.startswith(("positive", "negative", "candidate")))

@@ -124,6 +124,20 @@ def test_an_interrupted_training_ends_like_an_undisturbed_one(kind: str, bert: P
     assert loaded.score([("the cat", "a dog")]).shape == (1,)
 
 
+def test_a_checkpoints_own_prefixes_are_read_in_training_as_in_search(bert: Path, tmp_path: Path) -> None:
+    model: Any = build_search_encoder(Pretrained(model=str(bert), encoder="late-interaction"), 0, "cpu")
+    model.save(str(tmp_path / "plain"), create_model_card=False)
+    model.prompts = {"query": "the ", "document": "on "}
+    model.save(str(tmp_path / "prefixed"), create_model_card=False)
+    plain = triplet(*TEXTS)
+    by_hand = triplet(f"the {TEXTS[0]}", f"on {TEXTS[1]}", f"on {TEXTS[2]}")
+    loss = {"name": "margin-mse"}
+    for folder, data in (("prefixed", plain), ("plain", by_hand)):
+        taught = trainer(tmp_path / folder, "late-interaction", loss, max_steps=2)
+        taught.train([data], context_in(tmp_path / f"of {folder}"))
+    assert largest_difference(tmp_path / "of prefixed", tmp_path / "of plain") == 0
+
+
 def test_the_regulariser_makes_a_sparse_encoder_sparse(bert: Path, tmp_path: Path) -> None:
     stored = []
     for weight in (0.0, 3.0):
