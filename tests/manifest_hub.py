@@ -353,7 +353,58 @@ def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
 
 
+def _splade(path: Path) -> None:
+    """Write a BERT as sentence-transformers 5 saved a SparseEncoder."""
+    tiny_bert(path, weights=0.5)
+    kinds = (("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling"))
+    package = "sentence_transformers.sparse_encoder.models"
+    modules = [
+        {"idx": number, "name": str(number), "path": place, "type": f"{package}.{kind}"}
+        for number, (kind, place) in enumerate(kinds)
+    ]
+    _write_json(path / "modules.json", modules)
+    settings = {
+        "model_type": "SparseEncoder",
+        "__version__": {"sentence_transformers": "5.0.0"},
+        "prompts": {"query": "", "document": ""},
+        "default_prompt_name": None,
+        "similarity_fn_name": "dot",
+    }
+    _write_json(path / "config_sentence_transformers.json", settings)
+    (path / "1_SpladePooling").mkdir()
+    size = json.loads((path / "config.json").read_text(encoding="utf-8"))["vocab_size"]
+    pooling = {"pooling_strategy": "max", "activation_function": "relu", "word_embedding_dimension": size}
+    _write_json(path / "1_SpladePooling" / "config.json", pooling)
+
+
+def _colbert(path: Path) -> None:
+    """Write a BERT with a projection and settings, as the authors of ColBERT save it."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    tiny_bert(path, weights=0.5)
+    weights = load_file(path / "model.safetensors")
+    inner = {name: value for name, value in weights.items() if name.startswith("bert.")}
+    projection = torch.randn(128, 32, generator=torch.Generator().manual_seed(0))
+    save_file({**inner, "linear.weight": projection}, path / "model.safetensors")
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    _write_json(path / "config.json", {**config, "architectures": ["HF_ColBERT"]})
+    settings = {
+        "query_token_id": "[unused0]",
+        "doc_token_id": "[unused1]",
+        "query_maxlen": 32,
+        "doc_maxlen": 180,
+        "dim": 128,
+        "similarity": "cosine",
+        "mask_punctuation": True,
+        "attend_to_mask_tokens": False,
+    }
+    _write_json(path / "artifact.metadata", settings)
+
+
 BUILDERS: Mapping[str, Callable[[Path], None]] = {
+    "sparse-encoder/": _splade,
+    "colbert-ir/": _colbert,
     "query-gen": _tiny_t5,
     "word_embeddings": _old_word_vectors,
     "distilbert": _tiny_distilbert,

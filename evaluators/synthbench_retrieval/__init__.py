@@ -12,6 +12,7 @@ from synthbench.api import (
     PairScorer,
     RecordKind,
     RetrievalText,
+    Searcher,
     SyntheticDataset,
     UserError,
 )
@@ -20,24 +21,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+STORED = "numbers_per_passage"
 MEASURES = ("ndcg_at_10", "recall_at_100", "mrr_at_10", "map_at_100")
 
 
 class Retrieval(Evaluator):
     """nDCG@10, recall@100, MRR@10 and MAP@100, in [0, 1], of an encoder that searches a corpus.
 
-    Every passage is compared with every query. Measures follow trec_eval, as in BEIR and MTEB: gains are the
-    grades, a passage is relevant if its grade is above 0, and of equal similarities the passage with the
-    greater id comes first. Means are over queries; one without a relevant passage counts as 0.
+    Every passage is compared with every query, by sparse and late-interaction encoders with their own
+    similarity; for these, the score numbers_per_passage says how much an index holds. Measures follow
+    trec_eval, as in BEIR and MTEB: gains are the grades, a passage is relevant if its grade is above 0, and
+    of equal similarities the passage with the greater id comes first. Means are over queries; one without a
+    relevant passage counts as 0.
     """
 
     version: ClassVar[int] = 1
     record_kind: ClassVar[RecordKind] = RecordKind.RETRIEVAL
     needs_encoder: ClassVar[bool] = True
+    takes_searchers: ClassVar[bool] = True
 
     similarity: Literal["cosine", "dot"] = Field(
         "cosine",
-        description="similarity of vectors; dot for models trained by dot products",
+        description="similarity of a dense encoder's vectors; dot for models trained by dot products",
     )
     ignore_identical_ids: bool = Field(
         False,
@@ -72,16 +77,17 @@ class Retrieval(Evaluator):
         from synthbench_retrieval.measures import measures
         from synthbench_retrieval.search import nearest
 
-        if not isinstance(model, Encoder):
-            raise TypeError(f"{type(model).__name__} is not an Encoder")
+        if not isinstance(model, Encoder | Searcher):
+            raise TypeError(f"{type(model).__name__} is neither an Encoder nor a Searcher")
         texts: list[RetrievalText] = list(task)
         queries = [text for text in texts if text.is_query]
         passages = [text for text in texts if not text.is_query]
         found = nearest(model, queries, passages, self, task.task_name)
         rows = [measures(ranked, query) for ranked, query in zip(found, queries, strict=True)]
         values = {name: [row[name] for row in rows] for name in MEASURES}
+        stored = {STORED: model.numbers_per_passage} if isinstance(model, Searcher) else {}
         return Evaluation(
-            scores={name: sum(column) / len(column) for name, column in values.items()},
+            scores={**{name: sum(column) / len(column) for name, column in values.items()}, **stored},
             main_score=self.main_score,
             num_items=len(queries),
             items={

@@ -1,22 +1,24 @@
 """Exact search: compare every query with every passage, some thousand at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synthbench.api import Encoder, RetrievalText, UserError, of_passages, of_queries
+from synthbench.api import Encoder, RetrievalText, Searcher, UserError, of_passages, of_queries
 from synthbench_retrieval import Retrieval
 from synthbench_retrieval.measures import DEPTH
 
 QUERIES_AT_ONCE, PASSAGES_AT_ONCE = 256, 16_384
-"""Block sizes; the similarities of a block take 34 MB."""
+"""Block sizes of dense vectors; the similarities of a block take 34 MB."""
+SEARCHED_AT_ONCE = 1024
+"""Passages whose token vectors, or weights of words, are in memory at once; they meet all queries."""
 DECIMALS = 6
 """Vectors are single precision: further decimals would rank equal passages at random."""
 
 
 def nearest(
-    model: Encoder,
+    model: Encoder | Searcher,
     queries: Sequence[RetrievalText],
     passages: Sequence[RetrievalText],
     settings: Retrieval,
@@ -25,21 +27,45 @@ def nearest(
     """Yield the ids of the 100 passages most similar to each query, the most similar first.
 
     Of equally similar ones the one with the greater id comes first, as in trec_eval. Raises UserError, which
-    names the task, if a vector is not finite.
+    names the task, if a vector or a similarity is not finite.
     """
     ordered = sorted(passages, key=lambda passage: passage.id, reverse=True)
-    corpus = _vectors(of_passages(model), ordered, task)
-    asked = _prepared(_vectors(of_queries(model), queries, task), settings)
     names = np.array([passage.id for passage in ordered])
     own = {passage.id.removeprefix("passage/"): row for row, passage in enumerate(ordered)}
-    for start in range(0, len(queries), QUERIES_AT_ONCE):
-        block = queries[start : start + QUERIES_AT_ONCE]
+    for block, parts in _compared(model, queries, ordered, settings, task):
         excluded = [
             own.get(query.id.removeprefix("query/"), -1) if settings.ignore_identical_ids else -1
             for query in block
         ]
-        rows = _best_rows(asked[start : start + len(block)], corpus, excluded, settings)
-        yield from (names[found].tolist() for found in rows)
+        yield from (names[found].tolist() for found in _best_rows(parts, excluded))
+
+
+def _compared(
+    model: Encoder | Searcher,
+    queries: Sequence[RetrievalText],
+    ordered: Sequence[RetrievalText],
+    settings: Retrieval,
+    task: str,
+) -> Iterator[tuple[Sequence[RetrievalText], Iterable[NDArray[np.float64]]]]:
+    """Yield some queries, each with its similarities to one block of passages after the other."""
+    if isinstance(model, Searcher):
+        texts = [query.text for query in queries], [passage.text for passage in ordered]
+        yield queries, _finite(model.similarities(*texts, SEARCHED_AT_ONCE), task)
+        return
+    corpus = _vectors(of_passages(model), ordered, task)
+    asked = _prepared(_vectors(of_queries(model), queries, task), settings)
+    starts = range(0, len(corpus), PASSAGES_AT_ONCE)
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        vectors = asked[start : start + QUERIES_AT_ONCE]
+        parts = (_prepared(corpus[first : first + PASSAGES_AT_ONCE], settings) for first in starts)
+        yield queries[start : start + QUERIES_AT_ONCE], ((vectors @ part.T).round(DECIMALS) for part in parts)
+
+
+def _finite(blocks: Iterable[NDArray[np.float64]], task: str) -> Iterator[NDArray[np.float64]]:
+    for block in blocks:
+        if not np.isfinite(block).all():
+            raise UserError(f"{task}: the model's similarity of a query and a passage is not finite")
+        yield block
 
 
 def _vectors(encoder: Encoder, texts: Sequence[RetrievalText], task: str) -> NDArray[np.float32]:
@@ -59,30 +85,27 @@ def _prepared(vectors: NDArray[np.float32], settings: Retrieval) -> NDArray[np.f
     return np.asarray(exact / np.where(norms == 0, 1, norms))
 
 
-def _best_rows(
-    queries: NDArray[np.float64],
-    corpus: NDArray[np.float32],
-    excluded: Sequence[int],
-    settings: Retrieval,
-) -> list[NDArray[np.int64]]:
+def _best_rows(blocks: Iterable[NDArray[np.float64]], excluded: Sequence[int]) -> list[NDArray[np.int64]]:
     """Return the rows of the most similar passages of each query; ties go to the first rows.
 
-    `excluded` is the row that a query must not find, -1 for none.
+    `blocks` have the similarities, shape (queries, some passages), in the order of the rows. `excluded` is
+    the row that a query must not find, -1 for none.
     """
     best = [np.zeros(0, np.int64) for _ in excluded]
     similarities = [np.zeros(0) for _ in excluded]
-    for start in range(0, len(corpus), PASSAGES_AT_ONCE):
-        part = _prepared(corpus[start : start + PASSAGES_AT_ONCE], settings)
-        block = (queries @ part.T).round(DECIMALS)
+    start = 0
+    for block in blocks:
+        size = block.shape[1]
         for number, without in enumerate(excluded):
-            if start <= without < start + len(part):
+            if start <= without < start + size:
                 block[number, without - start] = -np.inf
             both = np.concatenate([similarities[number], block[number]])
-            rows = np.concatenate([best[number], np.arange(start, start + len(part))])
+            rows = np.concatenate([best[number], np.arange(start, start + size)])
             if without >= 0:
                 rows, both = rows[both > -np.inf], both[both > -np.inf]
             kept = _first(both)
             best[number], similarities[number] = rows[kept], both[kept]
+        start += size
     return best
 
 

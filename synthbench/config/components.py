@@ -16,7 +16,7 @@ from synthbench.config.problems import Cursor, readable
 from synthbench.config.schema import Section, SeedOptimizationSection
 from synthbench.data.records import RecordKind
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.models.checks import check_files, check_layers, check_pair_reader
+from synthbench.models.checks import check_dense, check_files, check_layers, check_pair_reader
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel, Trainer
 from synthbench.plugins.files import ALLOWED, may_run_code
@@ -131,7 +131,9 @@ class Components:
     def _check_training(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
         """Check the training of a dependency; `given` are the available roles or sources."""
         trainer = self.plugin("trainers", need.trainer, at)
-        self.configured(trainer, dict(need.config), at)
+        made, _ = self.configured(trainer, dict(need.config), at)
+        if isinstance(base := getattr(made, "base", None), Pretrained):
+            at["base"]["encoder"].passes(partial(check_dense, base))
         if need.seed_optimization is None:
             return
         inner = at["seed_optimization"]
@@ -243,6 +245,8 @@ def _checks(
     """Yield checks of a plug-in's model that don't load it, each with the key that it would blame."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
+        if not (isinstance(plugin, Trainer) and role == "base"):
+            yield partial(check_dense, model), "encoder"
         yield partial(check_layers, model), "num_layers"
         yield partial(check_files, model), "model"
         yield partial(_check_code, model), "trust_remote_code"

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -276,14 +277,13 @@ class Cursor:
         pydantic's strict mode only then accepts a list as a tuple.
         """
         value = self.value if value is None else value
-        adapter: TypeAdapter[Any] = TypeAdapter(schema)
         try:
             text = json.dumps(value)
         except (TypeError, ValueError):
             self.add(f"a value of a type that is not plain YAML: {value!r}")
             return None
         try:
-            return adapter.validate_json(text, context={STARTS_FROM: self.problems.folder})
+            return _reader(schema).validate_json(text, context={STARTS_FROM: self.problems.folder})
         except ValidationError as failure:
             found = failure.errors(include_url=False)
         by_location: dict[KeyPath, list[Any]] = {}
@@ -307,6 +307,19 @@ class Cursor:
         return readable(schema, value, self.problems.folder) if parsed is None else parsed
 
 
+@cache
+def _reader(schema: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a model or a type
+    """Return what reads this schema; making one takes longer than reading a section."""
+    return TypeAdapter(schema)
+
+
+@cache
+def _reader_of_field(schema: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    known = schema.model_fields[name]
+    annotation: Any = Annotated[known.annotation, known]
+    return TypeAdapter(annotation)
+
+
 def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | None = None) -> Any:  # noqa: ANN401 - an instance of schema
     """Return an unvalidated model: unreadable fields get their default, or None without one.
 
@@ -316,10 +329,8 @@ def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | N
     for name, known in schema.model_fields.items():
         fields[name] = None if known.is_required() else known.get_default(call_default_factory=True)
         if name in value:
-            annotation: Any = Annotated[known.annotation, known]
-            adapter: TypeAdapter[Any] = TypeAdapter(annotation)
             try:
-                fields[name] = adapter.validate_json(
+                fields[name] = _reader_of_field(schema, name).validate_json(
                     json.dumps(value[name]), strict=True, context={STARTS_FROM: folder}
                 )
             except (ValidationError, TypeError, ValueError):

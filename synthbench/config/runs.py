@@ -22,6 +22,7 @@ from synthbench.config.rows import ALL
 from synthbench.config.schema import AuditSection, EvaluateSection, RunSection, SelectionSection, TrainSection
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
+from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.contracts import Evaluator, Trainer
 from synthbench.plugins.task_providers import TaskProvider
 
@@ -116,8 +117,11 @@ class RunReader:
         if plugin.takes_data != has_data:
             wrong = "needs data, there is none" if plugin.takes_data else "takes no data; leave it empty"
             self.at["data"].add(f"trainer '{section.trainer}' {wrong}")
+        base = getattr(trainer, "base", None)
         if plugin.model_kind is not ModelKind.ENCODER:
             self._check_pair_scorer()
+        elif isinstance(base, Pretrained) and base.encoder != "dense":
+            self._check_searcher(base)
         if trainer is not None:
             self.parts.check_trainer(trainer)
         self.parts.check_bases_apart(at.mapping.get("base"))
@@ -144,6 +148,15 @@ class RunReader:
             evaluator = at.mapping.get("evaluator")
             if getattr(self.components.known("evaluators", evaluator), "needs_encoder", False):
                 at["evaluator"].add(f"'{evaluator}' needs an encoder, the trainer makes a pair scorer")
+
+    def _check_searcher(self, base: Pretrained) -> None:
+        """Require that no evaluation needs one vector for each text: the base has none."""
+        for _, at in self.at["evaluate"].sections:
+            evaluator = at.mapping.get("evaluator")
+            plugin = self.components.known("evaluators", evaluator)
+            if getattr(plugin, "needs_encoder", False) and not plugin.takes_searchers:
+                needs = "needs one vector for each text"
+                at["evaluator"].add(f"'{evaluator}' {needs}, and train.base is a {base.encoder} encoder")
 
     def _selection(self, at: Cursor) -> Selection | None:
         section, _ = self.components.split(SelectionSection, at)

@@ -95,7 +95,8 @@ def _card(
         "subject": subject,
         "result": subject.result,
         "run": subject.run,
-        "is_encoder": model_kind(artifact) is ModelKind.ENCODER,
+        "encoder": _encoder(artifact),
+        "library_class": "SparseEncoder" if _encoder(artifact) == "sparse" else "MultiVectorEncoder",
         "needs_code": runs_code(artifact),
         "shape": _shape(artifact),
         "bases": list(_bases(subject)),
@@ -137,19 +138,17 @@ def _head(
 ) -> str:
     from huggingface_hub import ModelCardData
 
-    is_encoder = model_kind(artifact) is ModelKind.ENCODER
-    own = ["sentence-similarity", "feature-extraction"] if is_encoder else ["cross-encoder"]
+    encoder = _encoder(artifact)
     size = sum(part.splits.get("train", 0) for part in parts)
     hub_bases = [name for name, version in subject.run.revisions if facts.is_on_hub(name, version)]
     data = ModelCardData(
         language=statements.language or facts.language(subject),
         license=statements.license or UNKNOWN,
         library_name="sentence-transformers",
-        pipeline_tag="sentence-similarity" if is_encoder else "text-ranking",
+        pipeline_tag=_PIPELINES.get(encoder, "feature-extraction"),
         tags=[
             "sentence-transformers",
-            *own,
-            "dense" if is_encoder else "reranker",
+            *_TAGS[encoder],
             f"dataset_size:{size}",
             *(f"loss:{loss}" for loss in _losses(subject)),
             "synthbench",
@@ -161,6 +160,24 @@ def _head(
         eval_results=list(_eval_results(subject, scores)) or None,
     )
     return str(data.to_yaml())
+
+
+_TAGS = {
+    "": ("cross-encoder", "reranker"),
+    "dense": ("sentence-similarity", "feature-extraction", "dense"),
+    "sparse": ("sparse-encoder", "sparse", "splade"),
+    "late-interaction": ("multi-vector", "colbert", "late-interaction"),
+}
+_PIPELINES = {"": "text-ranking", "dense": "sentence-similarity"}
+"""The hub's names by kind of encoder, "" for a cross-encoder, as in sentence-transformers' own cards."""
+
+
+def _encoder(artifact: Path) -> str:
+    """Return the trained encoder's kind, "" for a cross-encoder."""
+    if model_kind(artifact) is not ModelKind.ENCODER:
+        return ""
+    facts = facts_in(artifact / CHECKPOINT_FOLDER)
+    return "dense" if facts is None else facts.encoder
 
 
 def _losses(subject: Subject) -> tuple[str, ...]:

@@ -206,7 +206,9 @@ def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
 def _is_encoder(model: Stage) -> bool:
     while isinstance(model.operation, Select):
         model = next(iter(model.inputs.values()))
-    return isinstance(model.operation, Train) and model.operation.plugin.model_kind is ModelKind.ENCODER
+    if not isinstance(model.operation, Train) or model.operation.plugin.model_kind is not ModelKind.ENCODER:
+        return False
+    return getattr(getattr(model.operation.plugin, "base", None), "encoder", "dense") == "dense"
 
 
 def _require_same_content(task: Any, measured: MeasuredTask) -> None:  # noqa: ANN401

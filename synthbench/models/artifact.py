@@ -3,7 +3,8 @@
 `model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}. The
 subfolder `model` holds the checkpoint; an unchanged pretrained model has none. Further keys:
 "trust_remote_code": true if the trained model's code came with its base; "dtype" of the weights and
-"precision" of encoding or scoring, if not fp32; "baseline": the name of a scorer without a model.
+"precision" of encoding or scoring, if not fp32; "encoder": sparse or late-interaction, if not dense;
+"baseline": the name of a scorer without a model.
 """
 
 import json
@@ -17,34 +18,37 @@ from synthbench.base.errors import UserError
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
+from synthbench.models.facts import EncoderKind, facts_in
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.loading import Dtype
 from synthbench.models.own_code import foreign_module, why_untrusted
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.search_encoders import build_search_encoder, search_encoder
 from synthbench.models.warm import loaded
 
 if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.base import BaseModel as LibraryModel
 
     from synthbench.base.runtime import Progress, Runtime
 
 
 DESCRIPTION_FILE = "model.json"
 CHECKPOINT_FOLDER = "model"
-RUNS_CODE, PRECISION, DTYPE = "trust_remote_code", "precision", "dtype"
-_NOTED = (RUNS_CODE, PRECISION, DTYPE)
+RUNS_CODE, PRECISION, DTYPE, ENCODER = "trust_remote_code", "precision", "dtype", "encoder"
+_NOTED = (RUNS_CODE, PRECISION, DTYPE, ENCODER)
 
 
 def save_model(
-    model: "SentenceTransformer | CrossEncoder",
+    model: "LibraryModel",
     folder: Path,
     precision: Precision = "fp32",
     dtype: Dtype = "fp32",
+    encoder: EncoderKind = "dense",
 ) -> None:
     """Save a trained model, pooling or head included, into `folder`, which must exist.
 
-    `precision` is for later encoding or scoring, `dtype` that of the weights.
+    `precision` is for later encoding or scoring, `dtype` that of the weights, `encoder` the kind of encoder.
     """
     from sentence_transformers import CrossEncoder
 
@@ -53,8 +57,9 @@ def save_model(
     is_pair_scorer = isinstance(model, CrossEncoder)
     kind = ModelKind.PAIR_SCORER if is_pair_scorer else ModelKind.ENCODER
     noted = {RUNS_CODE: True} if model.trust_remote_code else {}
-    rounded = {name: given for name, given in ((DTYPE, dtype), (PRECISION, precision)) if given != "fp32"}
-    _describe(folder, kind, None, **noted, **rounded)
+    given = {DTYPE: dtype, PRECISION: precision, ENCODER: encoder}
+    unusual = {name: value for name, value in given.items() if value not in ("fp32", "dense")}
+    _describe(folder, kind, None, **noted, **unusual)
 
 
 def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:
@@ -137,6 +142,9 @@ def load_pretrained(
     check_precision(base.precision, torch.device(device), "base.precision")
     key = f"{kind} {base.model_dump_json()} {device}"
     if kind is ModelKind.ENCODER:
+        if base.encoder != "dense":
+            searching = loaded(key, lambda: build_search_encoder(base, 0, device))
+            return search_encoder(searching, base.precision, progress)
         encoder = loaded(key, lambda: build_encoder(base, 0, device))
         return LengthBatchedEncoder(encoder, runtime.batch_tokens, progress, precision=base.precision)
     cross_encoder = loaded(key, lambda: build_cross_encoder(base, 0, device, num_labels=None))
@@ -188,6 +196,7 @@ class _Description(BaseModel):
     trust_remote_code: bool = False
     precision: Precision = "fp32"
     dtype: Dtype = "fp32"
+    encoder: EncoderKind = "dense"
 
 
 def _description(folder: Path) -> dict[str, Any]:
@@ -237,10 +246,14 @@ def open_model(
     """
     if is_artifact(Path(model)):
         return load(Path(model), runtime, progress, precision, trusted=None)
-    kind = ModelKind.ENCODER
+    kind, encoder = ModelKind.ENCODER, "dense"
     if not word_vectors.is_named(model):
-        kind = checkpoint_kind(Path(reference.resolve(model, revision)))
-    base = Pretrained(model=model, revision=revision, precision=precision or "fp32")
+        folder = Path(reference.resolve(model, revision))
+        kind, facts = checkpoint_kind(folder), facts_in(folder)
+        encoder = "dense" if facts is None else facts.encoder
+    base = Pretrained.model_validate(
+        {"model": model, "revision": revision, "precision": precision or "fp32", "encoder": encoder}
+    )
     return load_pretrained(base, kind, runtime, progress)
 
 

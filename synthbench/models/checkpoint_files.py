@@ -21,7 +21,9 @@ CODE = ("*.py",)
 CARD = "README.md"
 """The model's card, which may name its training sets."""
 UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
-_SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja", *CODE, CARD)
+_OF_COLBERT = "artifact.metadata"
+"""Where the authors of ColBERT save lengths and prefixes of texts."""
+_SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja", _OF_COLBERT, *CODE, CARD)
 _COPIES = ("original/*", "consolidated*", "checkpoint-*/*")
 """Weights that a repository holds a second time: in the format of their maker, or of an earlier step."""
 _IN_MODULE = f"[0-9]*_*/{PICKLED}"

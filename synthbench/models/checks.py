@@ -12,7 +12,7 @@ from synthbench.models.loading import (
     too_many_tokens,
     without_padding,
 )
-from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained
+from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained, only_dense
 
 
 def check_files(base: Pretrained) -> None:
@@ -23,6 +23,7 @@ def check_files(base: Pretrained) -> None:
     if facts.is_transformer and not base.trust_remote_code and facts.weights:
         _check_tokenizer(base, facts)
     check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
+    base.check_encoder(facts)
 
 
 def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
@@ -33,6 +34,12 @@ def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
     tokens, vectors = facts.num_tokens, facts.vocabulary
     if tokens is not None and vectors is not None and tokens > vectors and base.static_dimension is None:
         raise UserError(too_many_tokens(base.model, tokens, vectors))
+
+
+def check_dense(base: Pretrained) -> None:
+    """Raise UserError if the base is a sparse or late-interaction encoder."""
+    if base.encoder != "dense":
+        raise UserError(f"{base.model}: {only_dense(base)}")
 
 
 def check_layers(base: Pretrained) -> None:

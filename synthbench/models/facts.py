@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import read_json_object
@@ -14,6 +14,7 @@ from synthbench.models import reference
 from synthbench.models.checkpoint_files import modules
 from synthbench.models.headers import Tensor, tensors
 
+EncoderKind = Literal["dense", "sparse", "late-interaction"]
 CONFIG, SETTINGS = "config.json", "config_sentence_transformers.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 _FROM_PADDING = frozenset(
@@ -31,6 +32,14 @@ _STACKS = frozenset({"block", "blocks", "h", "layer", "layers"})
 _UNPADDED = frozenset({"gpt2", "gpt_neo", "gpt_neox", "gptj", "llama", "mistral", "qwen2", "qwen3"})
 """Architectures without a padding token unless the configuration names one."""
 _HEAD = "ForSequenceClassification"
+_OF_WORDS = ("ForMaskedLM", "ForPreTraining")
+_SAVED_AS: Mapping[str, EncoderKind] = {
+    "SparseEncoder": "sparse",
+    "MultiVectorEncoder": "late-interaction",
+    # PyLate's name, and the architecture that the authors of ColBERT save
+    "ColBERT": "late-interaction",
+    "HF_ColBERT": "late-interaction",
+}
 _DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16"}
 _LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
 """Names of the configured number of layers; transformers maps them all to the first."""
@@ -86,6 +95,22 @@ class CheckpointFacts:
         return str(given.get("quant_method") or "an unknown method")
 
     @property
+    def encoder(self) -> EncoderKind:
+        """The kind of encoder that it was saved as; dense if it does not say."""
+        named = (self.saved_as, *self._architectures)
+        return next((_SAVED_AS[name] for name in named if name in _SAVED_AS), "dense")
+
+    @property
+    def predicts_words(self) -> bool:
+        """Whether it was saved as a masked language model."""
+        return any(name.endswith(_OF_WORDS) for name in self._architectures)
+
+    @property
+    def _architectures(self) -> list[str]:
+        given = self.config.get("architectures")
+        return list(map(str, given)) if isinstance(given, list) else []
+
+    @property
     def num_layers(self) -> int | None:
         """The configured number of layers."""
         return _first_count(self.config, _LAYER_COUNTS)
@@ -93,8 +118,7 @@ class CheckpointFacts:
     @property
     def outputs(self) -> int | None:
         """Number of outputs of the classification head, None without one."""
-        architectures = self.config.get("architectures")
-        if not (isinstance(architectures, list) and architectures and str(architectures[0]).endswith(_HEAD)):
+        if not any(name.endswith(_HEAD) for name in self._architectures[:1]):
             return None
         labels = self.config.get("id2label")
         if isinstance(labels, dict):
@@ -221,7 +245,7 @@ def _read(folder: Path) -> CheckpointFacts | None:
     path = first.get("path")
     inner = folder / path if isinstance(path, str) and ".." not in Path(path).parts else folder
     config = _object(inner / CONFIG)
-    is_transformer = not parts or str(first.get("type")).rpartition(".")[2] == "Transformer"
+    is_transformer = not parts or str(first.get("type")).endswith("Transformer")
     own = settings if settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" else {}
     prompts = own.get("prompts")
     named = (

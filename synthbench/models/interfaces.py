@@ -97,6 +97,20 @@ class PassageScorer(PairScorer, Protocol):
         """Return one score per query and passage, shape (len(pairs),)."""
 
 
+@runtime_checkable
+class Searcher(PassageScorer, Protocol):
+    """Compares queries with passages by a similarity of its own, and has no single vector for a text."""
+
+    numbers_per_passage: float
+    """Mean of the numbers stored for each passage that it has read: what its index would hold."""
+
+    def similarities(
+        self, queries: Sequence[str], passages: Sequence[str], at_once: int
+    ) -> "Iterator[NDArray[np.float64]]":
+        """Yield the similarities, shape (len(queries), at most at_once), of one block of passages after the
+        other."""
+
+
 def symmetric_scores(scorer: PairScorer, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
     """Return the mean score of both orders of each pair, shape (len(pairs),).
 

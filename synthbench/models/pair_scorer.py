@@ -12,11 +12,13 @@ from synthbench.models.batching import TokenisedTexts, length_batches, takes_tok
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
+from synthbench.models.search_encoders import search_encoder
 from synthbench.words import Splitter, check_words, has_unspaced, pairs_of_letters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.base import BaseModel
 
     from synthbench.base.runtime import Progress
 
@@ -140,15 +142,15 @@ def pair_scorer(model: Encoder | PairScorer, texts: Iterable[str] = ()) -> PairS
     return CosineScorer(cached)
 
 
-def as_pair_scorer(
-    model: "SentenceTransformer | CrossEncoder", batch_tokens: int, precision: Precision
-) -> PairScorer:
-    """Return a loaded model as a pair scorer: an encoder scores by cosine."""
-    from sentence_transformers import SentenceTransformer
+def as_pair_scorer(model: "BaseModel", batch_tokens: int, precision: Precision) -> PairScorer:
+    """Return a loaded model as a pair scorer: a dense encoder scores by cosine."""
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
     if isinstance(model, SentenceTransformer):
         return CosineScorer(LengthBatchedEncoder(model, batch_tokens, precision=precision))
-    return LengthBatchedPairScorer(model, batch_tokens, precision=precision)
+    if isinstance(model, CrossEncoder):
+        return LengthBatchedPairScorer(model, batch_tokens, precision=precision)
+    return search_encoder(model, precision)
 
 
 _WORD = linear_pattern(r"\w+")

@@ -12,7 +12,7 @@ from synthbench.base.frozen import sections
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import GivenName
 from synthbench.models import reference, word_vectors
-from synthbench.models.facts import CheckpointFacts, facts_in, facts_of
+from synthbench.models.facts import CheckpointFacts, EncoderKind, facts_in, facts_of
 from synthbench.models.loading import (
     Dtype,
     check_outputs,
@@ -30,6 +30,7 @@ from synthbench.worlds import MODEL_PREFIX
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.base import BaseModel as LibraryModel
     from torch import nn
     from transformers import PreTrainedModel
 
@@ -94,6 +95,12 @@ class Pretrained(BaseModel):
         exclude_if=lambda is_trusted: not is_trusted,
         description="run the Python code of the model; needs --allow-code, and the table names the model",
     )
+    encoder: EncoderKind = Field(
+        "dense",
+        exclude_if=lambda kind: kind == "dense",
+        description="dense: one vector for a text; sparse: a weight for each word (SPLADE); "
+        "late-interaction: a vector for each token (ColBERT). The last two are for rows that search",
+    )
     drop_stop_words: bool = Field(
         False,
         exclude_if=lambda is_on: not is_on,
@@ -120,6 +127,8 @@ class Pretrained(BaseModel):
             raise ValueError("static_dimension needs static: true")
         if self.static and (self.num_layers is not None or self.pooling is not None):
             raise ValueError("a static base has neither num_layers nor pooling")
+        if self.encoder != "dense" and (self.static or self.pooling is not None):
+            raise ValueError(f"a {self.encoder} encoder has neither `static` nor `pooling`")
         if self.static and self.precision != "fp32":
             raise ValueError(f"a static base computes no products, so precision can't be {self.precision}")
         if self.static and self.dtype != "fp32":
@@ -140,6 +149,8 @@ class Pretrained(BaseModel):
         """Return why a cross-encoder can't start from this base, "" if it can."""
         if self.static or self.pooling is not None or self.prompts is not None:
             return "a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
+        if self.encoder != "dense":
+            return "a cross-encoder reads two texts at once; leave out `encoder`"
         if self.is_word_vectors:
             return "word vectors have no layers; a cross-encoder needs some that read both sentences"
         return ""
@@ -155,6 +166,7 @@ class Pretrained(BaseModel):
             "trust_remote_code": self.trust_remote_code,
             "dtype": self.dtype != "fp32",
             "precision": self.precision != "fp32",
+            "encoder": self.encoder != "dense",
         }
         if wrong := [name for name, is_given in given.items() if is_given]:
             raise UserError(f"{self.model}: word vectors have no {' and no '.join(wrong)}")
@@ -188,11 +200,31 @@ class Pretrained(BaseModel):
         if self.num_layers is not None and self.num_layers > available:
             raise UserError(f"{self.model}: num_layers is {self.num_layers}, the model has only {available}")
 
+    def check_encoder(self, facts: CheckpointFacts) -> None:
+        """Raise UserError if the checkpoint was saved as another kind of encoder, or is no start for it."""
+        if facts.encoder not in ("dense", self.encoder):
+            raise UserError(
+                f"{self.model}: was saved as a {facts.encoder} encoder; write `encoder: {facts.encoder}`"
+            )
+        if self.encoder == "sparse" and facts.encoder == "dense" and not facts.predicts_words:
+            raise UserError(
+                f"{self.model}: a sparse encoder starts from a masked language model, and this checkpoint"
+                " has no head that predicts words"
+            )
+
     def fingerprint(self) -> dict[str, str]:
         """Return {model: commit or content hash}; raises UserError if the model can't be found."""
         if self.is_word_vectors:
             return reference.content_of(self.model, word_vectors.files(self.vectors()))
         return reference.fingerprint(self.model, self.revision)
+
+
+def only_dense(base: Pretrained) -> str:
+    """Return the message on a sparse or late-interaction encoder where one vector for a text is needed."""
+    return (
+        f"a {base.encoder} encoder is the base of a row (trainers bi-encoder and none); here texts need one"
+        " vector each, so leave out `encoder`"
+    )
 
 
 def pretrained_in(settings: object) -> Iterator[Pretrained]:
@@ -203,8 +235,10 @@ def pretrained_in(settings: object) -> Iterator[Pretrained]:
 def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":
     """Load or build the encoder; `seed` governs all weights that the checkpoint lacks.
 
-    Raises UserError if the model can't be found or loaded, or has too few layers.
+    Raises UserError if the model can't be found or loaded, has too few layers, or is not dense.
     """
+    if base.encoder != "dense":
+        raise UserError(f"{base.model}: {only_dense(base)}")
     if base.is_word_vectors:
         return word_vectors.build(
             base.vectors(),
@@ -212,8 +246,8 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
             max_length=base.max_length,
             device=device,
         )
-    folder = _resolved(base)
-    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
+    folder = resolved(base)
+    with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model = (_static_encoder if base.static else _transformer_encoder)(folder, base, device)
         convert_weights(model, base.dtype)
         if base.prompts is not None:
@@ -237,7 +271,7 @@ def build_cross_encoder(
     facts = facts_in(Path(folder))
     if facts is not None:
         check_outputs(base.model, facts.outputs)
-    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
+    with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: CrossEncoder = CrossEncoder(
             folder,
             device=device,
@@ -245,7 +279,7 @@ def build_cross_encoder(
             num_labels=num_labels,
             max_length=base.max_length,
             model_kwargs=weights_in(base.dtype),
-            config_kwargs=_layers_kept(folder, base),
+            config_kwargs=layers_kept(folder, base),
         )
         _check_pair_reader(base, model)
         return model
@@ -262,13 +296,13 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
     from torch import nn
 
     folder = _folder_of_pair_reader(base)
-    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
+    with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         length = {} if base.max_length is None else {"model_max_length": base.max_length}
         code = _trusted(base)
         transformer = Transformer(
             folder,
             model_kwargs={**weights_in(base.dtype), **code},
-            config_kwargs={**_layers_kept(folder, base), **code},
+            config_kwargs={**layers_kept(folder, base), **code},
             processor_kwargs={**length, **code},
         )
         dimension = transformer.get_embedding_dimension()
@@ -286,20 +320,21 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
 def _folder_of_pair_reader(base: Pretrained) -> str:
     if fault := base.why_no_pair_reader():
         raise UserError(f"{base.model}: {fault}")
-    return _resolved(base)
+    return resolved(base)
 
 
-def _resolved(base: Pretrained) -> str:
+def resolved(base: Pretrained) -> str:
     """Return the checkpoint's folder after checking its description and weight headers."""
     folder = reference.resolve(base.model, base.revision)
     if (facts := facts_in(Path(folder))) is not None:
         check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
+        base.check_encoder(facts)
     return folder
 
 
 def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
     convert_weights(model, base.dtype)
-    check_vocabulary(base.model, model.tokenizer, _transformer_of(model))
+    check_vocabulary(base.model, model.tokenizer, transformer_of(model))
     if getattr(model.config, "pad_token_id", None) is None:
         raise UserError(without_padding(base.model))
     limit_length(model, base.max_length)
@@ -312,13 +347,13 @@ def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
     """
     from transformers import AutoModelForMaskedLM
 
-    folder = _resolved(base)
-    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
+    folder = resolved(base)
+    with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(
             folder,
             trust_remote_code=base.trust_remote_code,
             **weights_in(base.dtype),
-            **_layers_kept(folder, base),
+            **layers_kept(folder, base),
         )
         return model
 
@@ -331,10 +366,10 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
         device=device,
         trust_remote_code=base.trust_remote_code,
         model_kwargs=weights_in(base.dtype),
-        config_kwargs=_layers_kept(folder, base),
+        config_kwargs=layers_kept(folder, base),
     )
     tokenizer = getattr(model, "tokenizer", None)
-    check_vocabulary(base.model, tokenizer, _transformer_of(model))
+    check_vocabulary(base.model, tokenizer, transformer_of(model))
     give_padding(base.model, tokenizer)
     if base.pooling is not None:
         model = with_modules(model, _with_pooling(list(model), base))
@@ -342,7 +377,7 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
     return model
 
 
-def _transformer_of(model: "SentenceTransformer | CrossEncoder") -> "nn.Module":
+def transformer_of(model: "LibraryModel") -> "nn.Module":
     """Return the inner transformers model, or the first module if there is none."""
     return getattr(model[0], "model", model[0])
 
@@ -396,7 +431,7 @@ def _trusted(base: Pretrained) -> dict[str, bool]:
     return {"trust_remote_code": base.trust_remote_code}
 
 
-def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
+def layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
     """Return the change of configuration that keeps the first layers.
 
     The loader then skips the checkpoint's weights of further layers. This works if layers are numbered.
@@ -414,7 +449,7 @@ def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Seed torch's CPU generator, which draws new weights, and restore its state afterwards."""
     import torch
 

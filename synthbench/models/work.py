@@ -193,8 +193,13 @@ def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
     """Return the work of reading `num_inputs` inputs of `sentences` sentences each."""
     shape = shape_of_base(base)
     tokens = num_inputs * sentences * TOKENS_PER_SENTENCE
-    operations = None if shape is None else FORWARD * shape.layer_parameters * tokens
+    operations = None if shape is None else FORWARD * _multiplied(base, shape) * tokens
     return Work(name_of(base), operations, num_inputs, base.precision)
+
+
+def _multiplied(base: Pretrained, shape: Shape) -> int:
+    """Return the parameters that each token is multiplied with."""
+    return shape.num_parameters if base.encoder == "sparse" else shape.layer_parameters
 
 
 def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_dev: float) -> Work:
@@ -204,8 +209,8 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
     """
     operations, num_sentences = None, TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
     if (shape := shape_of_base(base)) is not None:
-        layers = shape.layer_parameters * num_sentences * TOKENS_PER_SENTENCE
-        operations = layers + OPTIMISER * shape.num_parameters * num_steps
+        products = _multiplied(base, shape) * num_sentences * TOKENS_PER_SENTENCE
+        operations = products + OPTIMISER * shape.num_parameters * num_steps
     return Work(name_of(base), operations, num_steps)
 
 
@@ -213,7 +218,8 @@ def name_of(base: Pretrained) -> str:
     """Return the model's name and its used parts: the key under which computing times are compared."""
     if base.static:
         return f"{base.model}, static {base.static_dimension or ''}".rstrip()
-    return base.model if base.num_layers is None else f"{base.model}, {base.num_layers} layers"
+    layers = "" if base.num_layers is None else f", {base.num_layers} layers"
+    return f"{base.model}{layers}" + (f", {base.encoder}" if base.encoder != "dense" else "")
 
 
 def shape_of_base(base: Pretrained) -> Shape | None:

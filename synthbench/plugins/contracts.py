@@ -17,7 +17,7 @@ from synthbench.data.views import Records as Records
 from synthbench.data.views import Unit as Unit
 from synthbench.llm.client import LLM
 from synthbench.llm.endpoint import ChatAmount
-from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.interfaces import Encoder, ModelKind, PairScorer, Searcher
 from synthbench.models.work import Expected, Work
 
 if TYPE_CHECKING:
@@ -428,11 +428,19 @@ class Evaluator(Component, ABC):
 
     record_kind: ClassVar[RecordKind]
     needs_encoder: ClassVar[bool] = False
+    """Whether it needs one vector for each text, from an Encoder."""
+    takes_searchers: ClassVar[bool] = False
+    """Whether, although it needs an encoder, a Searcher will do: a sparse or late-interaction encoder."""
     learns_from: ClassVar[Collection[str]] = ()
     """Splits other than test that it learns from ("train", "dev"); an evaluation may name their sources.
 
     Their records are then part of the task, with that split; all others are test data.
     """
+
+    def takes(self, model: PairScorer | Encoder) -> bool:
+        """Return whether it can score the model, or an encoder's cosines."""
+        is_searcher = self.takes_searchers and isinstance(model, Searcher)
+        return not self.needs_encoder or isinstance(model, Encoder) or is_searcher
 
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError if these settings need splits that the evaluation does not give."""

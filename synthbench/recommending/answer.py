@@ -112,6 +112,8 @@ def dollars(usd: float) -> str:
 
 
 def _usd(usd: float) -> str:
+    if 0 < usd < 0.01:
+        return "less than 0.01"
     return f"{usd:,.0f}" if usd >= 10 or usd == round(usd) else f"{usd:.2g}"
 
 

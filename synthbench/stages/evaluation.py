@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from synthbench.models.encoder import StoredVectors
 
 SCORES_FILE = "scores.json"
+M = TypeVar("M", bound="Encoder | PairScorer")
 
 
 class Scores(BaseModel):
@@ -116,10 +117,10 @@ class Evaluate(PluginOperation[Evaluator]):
             model.encode(list(dict.fromkeys(texts)))
             scorer = CosineScorer(model)
         else:
-            scorer = model
+            model = scorer = _with_prompts(model, first)
         for member, task in zip(others, tasks, strict=True):
             evaluator = _evaluator(member)
-            if evaluator.needs_encoder and not isinstance(model, Encoder):
+            if not evaluator.takes(model):
                 name = member.operation.component
                 raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
             scored = model if evaluator.needs_encoder else scorer
@@ -138,16 +139,17 @@ def _saved_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
     return StoredVectors(folders[-1], model, folders, members[0].work.progress)
 
 
-def _with_prompts(model: Encoder, member: GroupMember) -> Encoder:
+def _with_prompts(model: M, member: GroupMember) -> M:
     """Return the model with the evaluation's prompts, if any; else unchanged."""
     from synthbench.models.encoder import LengthBatchedEncoder
+    from synthbench.models.search_encoders import SearchEncoder
 
     operation = member.operation
     assert isinstance(operation, Evaluate)
     if operation.prompts is None:
         return model
-    assert isinstance(model, LengthBatchedEncoder)
-    return model.with_prompts(operation.prompts)
+    assert isinstance(model, LengthBatchedEncoder | SearchEncoder)
+    return cast("M", model.with_prompts(operation.prompts))
 
 
 def _evaluator(member: GroupMember) -> Evaluator:

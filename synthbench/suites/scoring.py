@@ -148,7 +148,7 @@ def _open(
     opened = open_model(*model, runtime, progress, precision)
     if isinstance(opened, Encoder):
         return CachingEncoder(opened) if kept is None else resumable(opened, kept)
-    if any(evaluator.needs_encoder for evaluator in evaluators.values()):
+    if not all(evaluator.takes(opened) for evaluator in evaluators.values()):
         raise UserError(f"suite '{suite}' needs an encoder, {model[0]} scores pairs only")
     return opened
 

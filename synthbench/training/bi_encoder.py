@@ -1,7 +1,7 @@
-"""The bi-encoder: sentences are encoded separately and compared by cosine."""
+"""The bi-encoder: texts are encoded separately, and compared by cosine or the encoder's own similarity."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -76,6 +76,22 @@ class BiEncoder(TrainingSettings, WithConstants):
             )
         return self
 
+    @model_validator(mode="after")
+    def _encoder_can_learn(self) -> Self:
+        encoder = self.base.encoder
+        if self.loss is None:
+            given = "it needs `loss`: multiple-negatives, margin-mse or kl-divergence"
+            fault = "" if encoder == "dense" else f"a {encoder} encoder learns to rank; {given}"
+        else:
+            fault = self.loss.why_not_for(encoder)
+        if fault:
+            raise ValueError(fault)
+        if encoder != "dense" and (self.lora is not None or self.devices > 1):
+            raise ValueError(
+                f"a {encoder} encoder is trained whole and on one device; leave out `lora`, `devices`"
+            )
+        return self
+
     def pair_readers(self) -> Mapping[str, bool]:
         """Return the cross-encoder with a head that is the teacher of margin-mse."""
         return {} if self.loss is None or self.loss.name != "margin-mse" else {"teacher": True}
@@ -101,12 +117,12 @@ class BiEncoder(TrainingSettings, WithConstants):
     @property
     def losses(self) -> tuple[str, ...]:
         """The library's loss, and its wrapper, if any."""
-        return ("CosineSimilarityLoss",) if self.loss is None else self.loss.class_names
+        return ("CosineSimilarityLoss",) if self.loss is None else self.loss.class_names(self.base.encoder)
 
     @property
     def takes_temperatures(self) -> bool:
         """Whether each anchor's loss has a temperature."""
-        return self.loss is not None and self.loss.takes_temperatures
+        return self.loss is not None and self.loss.takes_temperatures and self.base.encoder == "dense"
 
     @property
     def sentences_per_record(self) -> float:
@@ -123,6 +139,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_encoder
+        from synthbench.models.search_encoders import build_search_encoder
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
@@ -139,7 +156,8 @@ class BiEncoder(TrainingSettings, WithConstants):
         )
         if self.loss is not None:
             table = self.loss.labelled(table, context)
-        model = build_encoder(self.base, context.seed, device_name(context.runtime))
+        build: Callable[..., Any] = build_encoder if self.base.encoder == "dense" else build_search_encoder
+        model = build(self.base, context.seed, device_name(context.runtime))
         if self.lora is not None:
             model = with_adapters(model, self.lora, context.seed)
 
@@ -150,5 +168,6 @@ class BiEncoder(TrainingSettings, WithConstants):
             context.output,
             self.base.precision,
             self.base.dtype,
+            self.base.encoder,
         )
         return summary

@@ -9,8 +9,10 @@ from synthbench.base.errors import UserError
 from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
+from synthbench.models.facts import EncoderKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, RANKING_COLUMNS, Objective
+from synthbench.training.search_losses import COUNTERPARTS, PREFIXES, Sparsity, search_loss
 from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
 
@@ -109,6 +111,11 @@ class LibraryLoss(BaseModel, WithConstants):
         exclude_if=lambda similarity: similarity == "dot",
         description="for margin-mse and kl-divergence: the similarity that learns the labels",
     )
+    sparsity: Sparsity | None = Field(
+        None,
+        exclude_if=lambda sparsity: sparsity is None,
+        description="for a sparse encoder: weights of SPLADE's regulariser",
+    )
     dimensions: tuple[int, ...] = Field(
         (),
         description="Matryoshka: also compute the loss on vectors cut to these dimensions, such as [384, "
@@ -170,10 +177,31 @@ class LibraryLoss(BaseModel, WithConstants):
             return TEMPERATURE_OF_KL
         return TEMPERATURE if self.guide is None else TEMPERATURE_OF_GIST
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The library's loss class, followed by MatryoshkaLoss if `dimensions` are set."""
-        return (CLASSES[self.name], *(("MatryoshkaLoss",) if self.dimensions else ()))
+    def class_names(self, encoder: EncoderKind) -> tuple[str, ...]:
+        """Return the library's loss class for this kind of encoder, followed by its wrapper, if any."""
+        wrappers = {"MatryoshkaLoss": bool(self.dimensions), "SpladeLoss": self.sparsity is not None}
+        return (
+            PREFIXES.get(encoder, "") + CLASSES[self.name],
+            *(name for name, is_on in wrappers.items() if is_on),
+        )
+
+    def why_not_for(self, encoder: EncoderKind) -> str:
+        """Return why this loss can't train this kind of encoder, "" if it can."""
+        if encoder == "dense":
+            return "sparsity is for a sparse encoder; leave it out" if self.sparsity is not None else ""
+        if self.name not in COUNTERPARTS:
+            others = ", ".join(COUNTERPARTS)
+            return f"loss {self.name} trains dense encoders only; a {encoder} one takes {others}"
+        if self.temperature is None and self.name == "multiple-negatives":
+            return (
+                f"a {encoder} encoder needs loss.temperature: its similarities are sums; the library's is 1"
+            )
+        if (encoder == "sparse") != (self.sparsity is not None):
+            needs = "needs loss.sparsity: {queries: 5e-4, passages: 3e-4}, or other weights"
+            return f"a {encoder} encoder {needs if encoder == 'sparse' else 'takes no loss.sparsity'}"
+        given = {"dimensions": bool(self.dimensions), "similarity": self.similarity != "dot"}
+        wrong = [name for name, is_given in given.items() if is_given]
+        return f"a {encoder} encoder takes no loss.{wrong[0]}" if wrong else ""
 
     @property
     def takes_temperatures(self) -> bool:
@@ -285,6 +313,8 @@ class LibraryLoss(BaseModel, WithConstants):
     def _module(self, model: Any, context: "TrainingContext") -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
         from sentence_transformers.sentence_transformer import losses
 
+        if model.model_type != "SentenceTransformer":
+            return search_loss(CLASSES[self.name], model, self.sparsity, **self._options())
         loss: nn.Module = self._plain(model, context)
         if self.dimensions:
             return losses.MatryoshkaLoss(model, loss, list(self.dimensions))
@@ -300,7 +330,7 @@ class LibraryLoss(BaseModel, WithConstants):
         )
         is_gathered = self.name in OF_NEGATIVES and joint.num_processes() > 1
         gathers: dict[str, Any] = {"gather_across_devices": True} if is_gathered else {}
-        of_scale: dict[str, Any] = {"scale": 1 / self._temperature} if self.name in SCALED else {}
+        of_scale = self._options()
         if self.guide is not None:
             from synthbench.base.runtime import device_name
             from synthbench.models.pretrained import build_encoder
@@ -322,13 +352,17 @@ class LibraryLoss(BaseModel, WithConstants):
             of_pairs = pairwise_dot_score if self.similarity == "dot" else pairwise_cos_sim
             if self.name == "margin-mse":
                 return losses.MarginMSELoss(model, of_pairs)
-            return losses.DistillKLDivLoss(
-                model,
-                of_pairs,
-                student_temperature=self._temperature,
-                teacher_temperature=self.label_temperature or LABEL_TEMPERATURE,
-            )
+            return losses.DistillKLDivLoss(model, of_pairs, **self._options())
         return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the temperatures as the library's arguments."""
+        if self.name == "kl-divergence":
+            return {
+                "student_temperature": self._temperature,
+                "teacher_temperature": self.label_temperature or LABEL_TEMPERATURE,
+            }
+        return {"scale": 1 / self._temperature} if self.name in SCALED else {}
 
     def _teacher_size(self, context: "TrainingContext") -> int:
         from synthbench.base.runtime import device_name

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
-from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base import BaseModel
+from sentence_transformers.base.trainer import BaseTrainer
+from sentence_transformers.sparse_encoder.callbacks.splade_callbacks import (
+    SpladeRegularizerWeightSchedulerCallback,
+)
+from sentence_transformers.sparse_encoder.losses import SpladeLoss
 from transformers import (
     PreTrainedTokenizerBase,
     PrinterCallback,
@@ -23,9 +28,10 @@ from transformers.trainer_utils import align_special_tokens
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import SECONDS_BETWEEN_CHECKPOINTS, Progress, ProgressTask
-from synthbench.models.batching import read_once
+from synthbench.models.batching import prompt_of_passages, prompt_of_queries, read_once
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in, repeatable
+from synthbench.models.pretrained import Prompts
 from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
@@ -33,9 +39,8 @@ from synthbench.training.computation import checkpoint_activations
 from synthbench.training.freed_memory import reusing_freed_memory
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
+    TRAINERS,
     DistinctBatches,
-    EncoderTrainer,
-    PairScorerTrainer,
     ShuffledBatches,
     isolated,
     load_weights,
@@ -54,7 +59,7 @@ _PAUSED_FOLDER = "paused"
 class TrainingJob:
     """A model and its training data: `table` has the columns of the loss, in its order."""
 
-    model: SentenceTransformer | CrossEncoder
+    model: BaseModel
     loss: torch.nn.Module
     table: "pa.Table"
     batches: type[ShuffledBatches] = ShuffledBatches
@@ -111,9 +116,7 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
     )
 
 
-def _settle(
-    model: SentenceTransformer | CrossEncoder, settings: TrainingSettings, context: TrainingContext
-) -> None:
+def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingContext) -> None:
     """Put the model into the state to be saved, independent of its last call.
 
     A tokenizer keeps truncation and padding of its last call, and is saved with them: without a kill, of the
@@ -213,18 +216,24 @@ def _run(
 
 def _trainer(
     job: TrainingJob, settings: TrainingSettings, context: TrainingContext, course: "_StepCallback"
-) -> EncoderTrainer | PairScorerTrainer:
+) -> BaseTrainer:
     joint.return_plain_outputs(job.model)
-    kind: type[Any] = PairScorerTrainer if isinstance(job.model, CrossEncoder) else EncoderTrainer
-    trainer: EncoderTrainer | PairScorerTrainer = kind(
+    kind = TRAINERS[job.model.model_type]
+    trainer: BaseTrainer = kind(
         model=job.model,
         args=_arguments(kind.training_args_class, job, settings, context),
         train_dataset=Dataset(job.table, fingerprint="training"),
         loss=job.loss,
-        callbacks=[course],
+        callbacks=[*_sparsity_rises(job.loss), course],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
+    """Yield what raises SPLADE's regulariser with the steps; the library adds it, too, with a warning."""
+    if isinstance(loss, SpladeLoss):
+        yield SpladeRegularizerWeightSchedulerCallback(loss)
 
 
 def _arguments(
@@ -267,10 +276,16 @@ def _arguments(
 
 
 def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
-    """Return each column's prompt: positives, negatives and a query's candidates are passages."""
+    """Return each column's prompt: positives, negatives and a query's candidates are passages.
+
+    ColBERT's checkpoints bring a prefix for queries and passages, which search reads, so training does, too.
+    """
     prompts = settings.base.prompts
     if prompts is None:
-        return {}
+        query, passage = prompt_of_queries(job.model), prompt_of_passages(job.model)
+        if settings.base.encoder == "dense" or not (query or passage):
+            return {}
+        prompts = Prompts(query=query or "", passage=passage or "")
     names = job.table.column_names
     queries = (name for name in names if name.startswith(("sentence", "anchor", "query")))
     passages = (name for name in names if name.startswith(("positive", "negative", "candidate")))
@@ -376,7 +391,7 @@ class _StepCallback(TrainerCallback):
 
 
 @contextmanager
-def _max_length(model: SentenceTransformer | CrossEncoder, length: int | None) -> Iterator[None]:
+def _max_length(model: BaseModel, length: int | None) -> Iterator[None]:
     """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change."""
     before = model.max_seq_length
     if length is not None:
@@ -388,7 +403,7 @@ def _max_length(model: SentenceTransformer | CrossEncoder, length: int | None) -
             model.max_seq_length = before
 
 
-def _own_length(model: SentenceTransformer | CrossEncoder) -> int | None:
+def _own_length(model: BaseModel) -> int | None:
     """Return the model's own limit in tokens, None if it has none, such as static models."""
     length = model.max_seq_length
     return None if length is None or math.isinf(length) else length

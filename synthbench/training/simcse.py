@@ -12,7 +12,7 @@ from synthbench.data.conversions import Thresholds, thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.models.pretrained import Pretrained
+from synthbench.models.pretrained import Pretrained, only_dense
 from synthbench.models.work import FORWARD, TRAINED
 from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import MASKED_SHARE, LearningRate, Scheduler, TrainingSettings, WarmupRatio
@@ -146,6 +146,7 @@ class SimCSE(TrainingSettings, WithConstants):
         # gradients.
         faults = {
             self._fault_without_layers(): not self.base.has_layers,
+            f"{only_dense(self.base)}, or take the trainer bi-encoder": self.base.encoder != "dense",
             f"batch_size 1 leaves a {kind} without negatives, and nothing to learn; take 2 or more": (
                 self.batch_size == 1 and not is_triplet
             ),

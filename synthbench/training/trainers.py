@@ -14,7 +14,9 @@ import torch
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
+from sentence_transformers.multi_vector_encoder.trainer import MultiVectorEncoderTrainer
 from sentence_transformers.sentence_transformer.trainer import SentenceTransformerTrainer
+from sentence_transformers.sparse_encoder.trainer import SparseEncoderTrainer
 
 from synthbench.training.settings import OF_RECORD
 
@@ -181,6 +183,23 @@ class EncoderTrainer(_BareCheckpoints, SentenceTransformerTrainer):
 
 class PairScorerTrainer(_BareCheckpoints, CrossEncoderTrainer):
     """Trains a CrossEncoder."""
+
+
+class SparseTrainer(_BareCheckpoints, SparseEncoderTrainer):
+    """Trains a SparseEncoder."""
+
+
+class LateInteractionTrainer(_BareCheckpoints, MultiVectorEncoderTrainer):
+    """Trains a MultiVectorEncoder."""
+
+
+TRAINERS: dict[str, type[Any]] = {
+    "SentenceTransformer": EncoderTrainer,
+    "CrossEncoder": PairScorerTrainer,
+    "SparseEncoder": SparseTrainer,
+    "MultiVectorEncoder": LateInteractionTrainer,
+}
+"""By the library's name of the model's type."""
 
 
 def load_weights(model: torch.nn.Module, checkpoint: Path) -> None:

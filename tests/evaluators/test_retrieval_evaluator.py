@@ -1,7 +1,7 @@
 """Retrieval: measures against trec_eval, search against brute force, ties, prompts, influence."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,44 @@ def test_measures_equal_those_of_trec_eval(
         values = [expected[one.id][its_name] for one in queries]
         assert found.items[name] == pytest.approx(values, abs=1e-6), name
         assert found.scores[name] == pytest.approx(float(np.mean(values)), abs=1e-6)
+
+
+class Products:
+    """A searcher whose similarity is the dot product of the vectors that are written in the texts."""
+
+    numbers_per_passage = 3.0
+
+    def __init__(self) -> None:
+        self.blocks: list[int] = []
+
+    def similarities(
+        self, queries: Sequence[str], passages: Sequence[str], at_once: int
+    ) -> Iterator[NDArray[np.float64]]:
+        asked, found = Vectors().encode(queries).astype(float), Vectors().encode(passages).astype(float)
+        for start in range(0, len(found), at_once):
+            self.blocks.append(len(found[start : start + at_once]))
+            yield asked @ found[start : start + at_once].T
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    score_passages = score
+
+
+def test_a_searcher_ranks_by_its_own_similarity_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthbench_retrieval.search, "SEARCHED_AT_ONCE", 64)
+    model, task = Products(), drawn(1)
+    found = Retrieval(ignore_identical_ids=True).evaluate(model, task)
+    expected = Retrieval(similarity="dot", ignore_identical_ids=True).evaluate(Vectors(), task)
+    assert model.blocks == [64, 64, 64, 38]
+    assert found.items == expected.items
+    assert found.scores == {**expected.scores, "numbers_per_passage": 3.0}
+
+
+def test_a_similarity_that_is_not_finite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = made(query("q", "nan", a=1), passage("a", "1"))
+    with refused("TOY", "not finite"):
+        Retrieval().evaluate(Products(), task)
 
 
 def test_measures_equal_values_worked_out_by_hand() -> None:

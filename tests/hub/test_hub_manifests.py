@@ -60,6 +60,7 @@ TOGETHER_EVERYTHING = (
     "augsbert_table11",
     "brainstorm_categories",
     "dino_table1",
+    "encoders_scifact",
     "gpl_scifact",
     "graded_msmarco",
     "languages_syncse",

@@ -64,6 +64,7 @@ def test_if_the_baseline_leads_on_dev_the_answer_is_the_baseline() -> None:
         (1.0, "1 dollar"),
         (0.0, "0 dollars"),
         (0.0234, "0.023 dollars"),
+        (8.2e-05, "less than 0.01 dollars"),
         (2.5, "2.5 dollars"),
     ],
 )
