@@ -85,6 +85,9 @@ def test_a_sparse_encoder_that_was_saved_with_cosines_gives_cosines(bert: Path) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_numbers_of_an_index_are_counted(kind: str, bert: Path) -> None:
     encoder = made(bert, kind)
+    # What it read before is no part of the index.
+    encoder.score([("the cat", "on the mat on the mat")])
+    list(encoder.similarities(QUERIES, ["a dog sleeps on the mat on the mat"], 2))
     list(encoder.similarities(QUERIES, PASSAGES, 2))
     stored = encoder.model.encode_document(PASSAGES)
     numbers = (
