@@ -65,6 +65,7 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
         check_vocabulary(base.model, model.tokenizer, transformer_of(model))
         give_padding(base.model, model.tokenizer)
         limit_length(model, base.max_length)
+        _limit_tasks(model, base.max_length)
         convert_weights(model, base.dtype)
         if model.similarity_fn_name not in _SIMILARITIES:
             raise UserError(
@@ -74,6 +75,19 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
             model.prompts = {"query": base.prompts.query, "document": base.prompts.passage}
         loaded: BaseModel = model
         return loaded
+
+
+def _limit_tasks(model: "BaseModel", max_length: int | None) -> None:
+    """Limit what a checkpoint of ColBERT reads of a passage to `max_length`, and of both to its positions.
+
+    Such a checkpoint has a length for passages and one for queries, which the library reads instead of the
+    model's. A query keeps its own unless `max_length` is smaller. Call after `limit_length`.
+    """
+    transformer: Any = model[0]
+    for name, wanted in (("document_length", max_length), ("query_length", None)):
+        own = getattr(transformer, name, None)
+        if own is not None:
+            setattr(transformer, name, min(wanted or own, model.max_seq_length or own))
 
 
 def search_encoder(

@@ -151,6 +151,23 @@ def test_a_checkpoint_of_colberts_authors_is_recognised_and_gives_its_own_projec
     assert torch.equal(encoder.model[1].linear.weight, projection)
 
 
+@pytest.mark.parametrize(
+    ("own", "max_length", "read"),
+    [(12, None, (12, 6)), (12, 5, (5, 5)), (12, 16, (16, 6)), (900, None, (0, 6))],
+)
+def test_max_length_limits_a_checkpoint_with_lengths_of_queries_and_passages(
+    own: int, max_length: int | None, read: tuple[int, int], bert: Path, tmp_path: Path
+) -> None:
+    save_model(made(bert, "late-interaction").model, tmp_path, encoder="late-interaction")
+    file = tmp_path / "model" / "sentence_bert_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**settings, "document_length": own, "query_length": 6}))
+    model = made(tmp_path / "model", "late-interaction", max_length=max_length).model
+    text = "the cat sleeps on the mat " * 200
+    passage, query = len(model.encode_document(text)), len(model.encode_query(text))
+    assert (passage, query) == (read[0] or model.max_seq_length, read[1])
+
+
 def test_what_is_no_start_for_a_search_encoder_is_refused_in_one_line(bert: Path, tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
