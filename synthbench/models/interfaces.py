@@ -102,7 +102,7 @@ class Searcher(PassageScorer, Protocol):
     """Compares queries with passages by a similarity of its own, and has no single vector for a text."""
 
     numbers_per_passage: float
-    """Mean of the numbers stored for each passage that it has read: what its index would hold."""
+    """Mean of the numbers that `similarities` stored for each passage: what an index of these would hold."""
 
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], at_once: int

@@ -65,6 +65,7 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
         check_vocabulary(base.model, model.tokenizer, transformer_of(model))
         give_padding(base.model, model.tokenizer)
         limit_length(model, base.max_length)
+        _limit_tasks(model, base.max_length)
         convert_weights(model, base.dtype)
         if model.similarity_fn_name not in _SIMILARITIES:
             raise UserError(
@@ -74,6 +75,19 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
             model.prompts = {"query": base.prompts.query, "document": base.prompts.passage}
         loaded: BaseModel = model
         return loaded
+
+
+def _limit_tasks(model: "BaseModel", max_length: int | None) -> None:
+    """Limit what a checkpoint of ColBERT reads of a passage to `max_length`, and of both to its positions.
+
+    Such a checkpoint has a length for passages and one for queries, which the library reads instead of the
+    model's. A query keeps its own unless `max_length` is smaller. Call after `limit_length`.
+    """
+    transformer: Any = model[0]
+    for name, wanted in (("document_length", max_length), ("query_length", None)):
+        own = getattr(transformer, name, None)
+        if own is not None:
+            setattr(transformer, name, min(wanted or own, model.max_seq_length or own))
 
 
 def search_encoder(
@@ -108,7 +122,7 @@ class SearchEncoder(ABC):
 
     @property
     def numbers_per_passage(self) -> float:
-        """Mean of the numbers stored for each passage that was read: weights of words, or token vectors."""
+        """Mean of the numbers that the last search stored for each passage: weights, or vector components."""
         return self._num_numbers / max(1, self._num_passages)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
@@ -137,10 +151,14 @@ class SearchEncoder(ABC):
         """Yield the similarities, shape (len(queries), at most at_once), of one block of passages after the
         other. Only one block's vectors are in memory."""
         asked = self._of_queries(queries)
+        self._num_passages = self._num_numbers = 0
         with progress_task(self._progress, "compare passages", len(passages)) as task:
             for start in range(0, len(passages), at_once):
                 block = passages[start : start + at_once]
-                yield self._of_all(asked, self._of_passages(block)).astype(np.float64).round(DECIMALS)
+                vectors = self._of_passages(block)
+                self._num_passages += len(block)
+                self._num_numbers += self._size(vectors)
+                yield self._of_all(asked, vectors).astype(np.float64).round(DECIMALS)
                 task.advance(len(block))
 
     def _of_queries(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - as `_joined`
@@ -149,10 +167,7 @@ class SearchEncoder(ABC):
 
     def _of_passages(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - as `_joined`
         prompt = None if self._prompts is None else self._prompts.passage
-        vectors = self._vectors(texts, self.model.encode_document, prompt)
-        self._num_passages += len(texts)
-        self._num_numbers += self._size(vectors)
-        return vectors
+        return self._vectors(texts, self.model.encode_document, prompt)
 
     def _vectors(self, texts: Sequence[str], encode: Any, prompt: str | None) -> Any:  # noqa: ANN401
         """Encode the texts in units of similar length, and return their vectors in the given order."""

@@ -430,7 +430,7 @@ class Evaluator(Component, ABC):
     needs_encoder: ClassVar[bool] = False
     """Whether it needs one vector for each text, from an Encoder."""
     takes_searchers: ClassVar[bool] = False
-    """Whether, although it needs an encoder, a Searcher will do: a sparse or late-interaction encoder."""
+    """Whether it also takes a Searcher, a sparse or late-interaction encoder, if it needs an encoder."""
     learns_from: ClassVar[Collection[str]] = ()
     """Splits other than test that it learns from ("train", "dev"); an evaluation may name their sources.
 
@@ -438,7 +438,7 @@ class Evaluator(Component, ABC):
     """
 
     def takes(self, model: PairScorer | Encoder) -> bool:
-        """Return whether it can score the model, or an encoder's cosines."""
+        """Return whether it can score the model; an encoder scores pairs by cosine."""
         is_searcher = self.takes_searchers and isinstance(model, Searcher)
         return not self.needs_encoder or isinstance(model, Encoder) or is_searcher
 

@@ -122,7 +122,9 @@ class Evaluate(PluginOperation[Evaluator]):
             evaluator = _evaluator(member)
             if not evaluator.takes(model):
                 name = member.operation.component
-                raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
+                raise UserError(
+                    f"evaluator '{name}' needs one vector for each text, and the model gives none"
+                )
             scored = model if evaluator.needs_encoder else scorer
             result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
             result = checked_return(result, Evaluation, member.operation.component, "evaluate")

@@ -149,7 +149,7 @@ def _open(
     if isinstance(opened, Encoder):
         return CachingEncoder(opened) if kept is None else resumable(opened, kept)
     if not all(evaluator.takes(opened) for evaluator in evaluators.values()):
-        raise UserError(f"suite '{suite}' needs an encoder, {model[0]} scores pairs only")
+        raise UserError(f"suite '{suite}' needs one vector for each text, and {model[0]} gives none")
     return opened
 
 

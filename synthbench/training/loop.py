@@ -231,7 +231,7 @@ def _trainer(
 
 
 def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
-    """Yield what raises SPLADE's regulariser with the steps; the library adds it, too, with a warning."""
+    """Yield the callback that raises SPLADE's regulariser; the library would add it with a warning."""
     if isinstance(loss, SpladeLoss):
         yield SpladeRegularizerWeightSchedulerCallback(loss)
 

@@ -309,7 +309,7 @@ def test_the_transfer_suite_scores_encoders_only(mrpc: Path, untrained: Path, tm
     bert = json.loads((untrained / "model.json").read_text(encoding="utf-8"))["pretrained"]["model"]
     build_cross_encoder(Pretrained(model=bert, num_layers=1), 0, "cpu").save(str(tmp_path / "cross"))
     _, problem = _run(str(tmp_path / "cross"), *given)
-    worded(str(problem), "'transfer'", str(tmp_path / "cross"), "pairs")
+    worded(str(problem), "'transfer'", str(tmp_path / "cross"), "one vector")
 
 
 def test_the_average_is_over_the_usual_tasks() -> None:

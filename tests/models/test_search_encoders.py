@@ -47,7 +47,10 @@ def splade(folder: Path, text: str) -> torch.Tensor:
 
 def test_a_sparse_similarity_is_the_product_of_splades_weights(bert: Path) -> None:
     found = made(bert, "sparse").score([("the cat", "a dog sleeps")])
-    expected = splade(bert, "the cat") @ splade(bert, "a dog sleeps")
+    weights = splade(bert, "the cat")
+    theirs = made(bert, "sparse").model.encode_query("the cat").to_dense()
+    assert torch.allclose(theirs, weights, rtol=0, atol=1e-6)
+    expected = weights @ splade(bert, "a dog sleeps")
     assert found == pytest.approx([expected.item()], abs=1e-4)
     assert expected > 0.01
 
@@ -82,6 +85,9 @@ def test_a_sparse_encoder_that_was_saved_with_cosines_gives_cosines(bert: Path) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_numbers_of_an_index_are_counted(kind: str, bert: Path) -> None:
     encoder = made(bert, kind)
+    # What it read before is no part of the index.
+    encoder.score([("the cat", "on the mat on the mat")])
+    list(encoder.similarities(QUERIES, ["a dog sleeps on the mat on the mat"], 2))
     list(encoder.similarities(QUERIES, PASSAGES, 2))
     stored = encoder.model.encode_document(PASSAGES)
     numbers = (
@@ -143,6 +149,23 @@ def test_a_checkpoint_of_colberts_authors_is_recognised_and_gives_its_own_projec
     encoder = made(folder, "late-interaction")
     assert encoder.model.encode_document("the cat").shape[1] == 4
     assert torch.equal(encoder.model[1].linear.weight, projection)
+
+
+@pytest.mark.parametrize(
+    ("own", "max_length", "read"),
+    [(12, None, (12, 6)), (12, 5, (5, 5)), (12, 16, (16, 6)), (900, None, (0, 6))],
+)
+def test_max_length_limits_a_checkpoint_with_lengths_of_queries_and_passages(
+    own: int, max_length: int | None, read: tuple[int, int], bert: Path, tmp_path: Path
+) -> None:
+    save_model(made(bert, "late-interaction").model, tmp_path, encoder="late-interaction")
+    file = tmp_path / "model" / "sentence_bert_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**settings, "document_length": own, "query_length": 6}))
+    model = made(tmp_path / "model", "late-interaction", max_length=max_length).model
+    text = "the cat sleeps on the mat " * 200
+    passage, query = len(model.encode_document(text)), len(model.encode_query(text))
+    assert (passage, query) == (read[0] or model.max_seq_length, read[1])
 
 
 def test_what_is_no_start_for_a_search_encoder_is_refused_in_one_line(bert: Path, tmp_path: Path) -> None:
