@@ -392,15 +392,25 @@ class _StepCallback(TrainerCallback):
 
 @contextmanager
 def _max_length(model: BaseModel, length: int | None) -> Iterator[None]:
-    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change."""
+    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change.
+
+    ColBERT's checkpoints have limits of their own for queries and passages, which count, too.
+    """
+    of_tasks = {name: getattr(model[0], name, None) for name in ("query_length", "document_length")}
     before = model.max_seq_length
     if length is not None:
         model.max_seq_length = length
+        for name, own in of_tasks.items():
+            if own is not None:
+                setattr(model[0], name, min(own, length))
     try:
         yield
     finally:
         if length is not None:
             model.max_seq_length = before
+            for name, own in of_tasks.items():
+                if own is not None:
+                    setattr(model[0], name, own)
 
 
 def _own_length(model: BaseModel) -> int | None:

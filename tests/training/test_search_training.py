@@ -138,6 +138,20 @@ def test_a_checkpoints_own_prefixes_are_read_in_training_as_in_search(bert: Path
     assert largest_difference(tmp_path / "of prefixed", tmp_path / "of plain") == 0
 
 
+def test_a_training_cuts_passages_of_a_checkpoint_with_own_lengths(bert: Path, tmp_path: Path) -> None:
+    model: Any = build_search_encoder(Pretrained(model=str(bert), encoder="late-interaction"), 0, "cpu")
+    model[0].document_length = 20
+    model.save(str(tmp_path / "own"), create_model_card=False)
+    long = triplet("the cat", "a dog the " + "guitar " * 5, "a cat " * 5)
+    # [CLS] and [SEP] count.
+    cut = triplet("the cat", "a dog the", "a cat a")
+    for folder, data, length in (("cut", long, 5), ("whole", cut, None)):
+        loss = {"name": "margin-mse"}
+        taught = trainer(tmp_path / "own", "late-interaction", loss, max_steps=2, max_length=length)
+        taught.train([data], context_in(tmp_path / folder))
+    assert largest_difference(tmp_path / "cut", tmp_path / "whole") == 0
+
+
 def test_the_regulariser_makes_a_sparse_encoder_sparse(bert: Path, tmp_path: Path) -> None:
     stored = []
     for weight in (0.0, 3.0):
