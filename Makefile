@@ -25,7 +25,7 @@ quickstart: $(INSTALLED)
 
 ## test: set everything up and run all but the heavy tests
 test: $(INSTALLED)
-	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist loadfile -m "not experiments"
+	$(TEST_ENV) $(BIN)/pytest -q -n 3 --dist loadfile -m "not experiments"
 
 ## test-lowest: run the tests with the lowest versions that pyproject.toml allows, and torch from constraints.txt
 test-lowest:
@@ -36,7 +36,7 @@ test-lowest:
 	$(LOWEST)/uv pip compile --quiet --python $(LOWEST)/python --resolution lowest-direct --extra dev \
 		--constraint .venv-lowest/torch.txt --output-file .venv-lowest/lowest.txt pyproject.toml
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --constraint .venv-lowest/lowest.txt -e ".[dev]"
-	$(TEST_ENV) $(LOWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
+	$(TEST_ENV) $(LOWEST)/pytest -q -n 3 --dist loadfile -m "not experiments"
 
 ## test-newest: run the tests with the newest versions, and torch from constraints.txt
 test-newest:
@@ -44,7 +44,7 @@ test-newest:
 	$(PYTHON) -m venv .venv-newest
 	$(NEWEST)/$(PIP) $(TORCH) uv
 	$(NEWEST)/uv pip install --quiet --python $(NEWEST)/python -e ".[dev]"
-	$(TEST_ENV) $(NEWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
+	$(TEST_ENV) $(NEWEST)/pytest -q -n 3 --dist loadfile -m "not experiments"
 
 ## test-experiments: run the heavy end-to-end tests
 test-experiments: $(INSTALLED)

@@ -24,7 +24,6 @@ from synthbench.models.loading import Dtype
 from synthbench.models.own_code import foreign_module, why_untrusted
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
-from synthbench.models.search_encoders import build_search_encoder, search_encoder
 from synthbench.models.warm import loaded
 
 if TYPE_CHECKING:
@@ -137,6 +136,7 @@ def load_pretrained(
     from synthbench.base.runtime import device_name
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.pair_scorer import LengthBatchedPairScorer
+    from synthbench.models.search_encoders import build_search_encoder, search_encoder
 
     device = device_name(runtime)
     check_precision(base.precision, torch.device(device), "base.precision")

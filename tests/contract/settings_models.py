@@ -28,6 +28,7 @@ VALUES: tuple[Any, ...] = (
     {"sts": {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}}},
     "{passage} {second}",
     "{passage} {personas} {types} {difficulties}", "{passage} {persona} {type} {difficulty}",
+    {"queries": 1.0, "passages": 1.0},
     {"types": {"a": "b"}}, "{levels} {query}", ("a", "b"), {"levels": ("a", "b")},
     {"prompts": "{number} {genre} {topics}", "topics": ("a",) * 6,
      "genres": {"g": {"description": "d", "examples": ("a",) * 10}}},

@@ -163,6 +163,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "Length.max_words": NOTHING,
     "Length.min_words": NOTHING,
     "LibraryLoss.guide": NOTHING,
+    "LibraryLoss.sparsity": NOTHING,
     "LibraryLoss.teacher": NOTHING,
     "LibraryLoss.temperature": CONSTANT,
     "LibraryLoss.label_temperature": CONSTANT,
