@@ -32,7 +32,11 @@ class _Handler(BaseHTTPRequestHandler):
             "completion_tokens": num_said,
             "total_tokens": num_asked + num_said,
         }
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        # One token, of which it is nearly sure.
+        token = {"token": text, "logprob": -0.1, "bytes": None}
+        sure = {"content": [{**token, "top_logprobs": [token]}], "refusal": None}
+        logprobs = sure if body.get("logprobs") else None
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs}
         answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": body["model"]}
         self._send(200, {**answer, "choices": [choice], "usage": usage})
 
