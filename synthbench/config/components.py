@@ -16,7 +16,7 @@ from synthbench.config.problems import Cursor, readable
 from synthbench.config.schema import Section, SeedOptimizationSection
 from synthbench.data.records import RecordKind
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.models.checks import check_dense, check_files, check_layers, check_pair_reader
+from synthbench.models.checks import check_dense, check_encoder, check_files, check_layers, check_pair_reader
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel, Trainer
 from synthbench.plugins.files import ALLOWED, may_run_code
@@ -245,12 +245,14 @@ def _checks(
     """Yield checks of a plug-in's model that don't load it, each with the key that it would blame."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
+        needs_head = plugin.pair_readers().get(str(role)) if isinstance(plugin, Trainer) else None
         if not (isinstance(plugin, Trainer) and role == "base"):
             yield partial(check_dense, model), "encoder"
+        elif needs_head is None:
+            yield partial(check_encoder, model), "model"
         yield partial(check_layers, model), "num_layers"
         yield partial(check_files, model), "model"
         yield partial(_check_code, model), "trust_remote_code"
-        needs_head = plugin.pair_readers().get(str(role)) if isinstance(plugin, Trainer) else None
         if needs_head is not None:
             yield partial(check_pair_reader, model, needs_head=needs_head), "model"
 

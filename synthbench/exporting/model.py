@@ -96,7 +96,6 @@ def _card(
         "result": subject.result,
         "run": subject.run,
         "encoder": _encoder(artifact),
-        "library_class": "SparseEncoder" if _encoder(artifact) == "sparse" else "MultiVectorEncoder",
         "needs_code": runs_code(artifact),
         "shape": _shape(artifact),
         "bases": list(_bases(subject)),

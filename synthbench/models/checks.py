@@ -23,7 +23,6 @@ def check_files(base: Pretrained) -> None:
     if facts.is_transformer and not base.trust_remote_code and facts.weights:
         _check_tokenizer(base, facts)
     check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
-    base.check_encoder(facts)
 
 
 def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
@@ -34,6 +33,13 @@ def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
     tokens, vectors = facts.num_tokens, facts.vocabulary
     if tokens is not None and vectors is not None and tokens > vectors and base.static_dimension is None:
         raise UserError(too_many_tokens(base.model, tokens, vectors))
+
+
+def check_encoder(base: Pretrained) -> None:
+    """Raise UserError if the local checkpoint is no start for this kind of encoder."""
+    facts = None if base.static else base.facts()
+    if facts is not None:
+        base.check_encoder(facts)
 
 
 def check_dense(base: Pretrained) -> None:

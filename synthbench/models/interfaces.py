@@ -101,8 +101,9 @@ class PassageScorer(PairScorer, Protocol):
 class Searcher(PassageScorer, Protocol):
     """Compares queries with passages by a similarity of its own, and has no single vector for a text."""
 
-    numbers_per_passage: float
-    """Mean of the numbers that `similarities` stored for each passage: what an index of these would hold."""
+    @property
+    def numbers_per_passage(self) -> float:
+        """Mean of the numbers that `similarities` stored for each passage: what an index would hold."""
 
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], at_once: int

@@ -246,7 +246,7 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
             max_length=base.max_length,
             device=device,
         )
-    folder = resolved(base)
+    folder = _resolved(base) if base.static else folder_of_encoder(base)
     with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model = (_static_encoder if base.static else _transformer_encoder)(folder, base, device)
         convert_weights(model, base.dtype)
@@ -320,15 +320,22 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
 def _folder_of_pair_reader(base: Pretrained) -> str:
     if fault := base.why_no_pair_reader():
         raise UserError(f"{base.model}: {fault}")
-    return resolved(base)
+    return _resolved(base)
 
 
-def resolved(base: Pretrained) -> str:
+def folder_of_encoder(base: Pretrained) -> str:
+    """Return the checkpoint's folder; raises UserError if it is no start for this kind of encoder."""
+    folder = _resolved(base)
+    if (facts := facts_in(Path(folder))) is not None:
+        base.check_encoder(facts)
+    return folder
+
+
+def _resolved(base: Pretrained) -> str:
     """Return the checkpoint's folder after checking its description and weight headers."""
     folder = reference.resolve(base.model, base.revision)
     if (facts := facts_in(Path(folder))) is not None:
         check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
-        base.check_encoder(facts)
     return folder
 
 
@@ -347,7 +354,7 @@ def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
     """
     from transformers import AutoModelForMaskedLM
 
-    folder = resolved(base)
+    folder = _resolved(base)
     with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(
             folder,

@@ -22,8 +22,8 @@ from synthbench.models.precision import Precision, reading_in
 from synthbench.models.pretrained import (
     Pretrained,
     Prompts,
+    folder_of_encoder,
     layers_kept,
-    resolved,
     seeded,
     transformer_of,
 )
@@ -51,7 +51,7 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
     2109.10086); a late-interaction encoder without a projection gets one to 128 dimensions (Khattab & Zaharia
     2020, arXiv 2004.12832). Both are sentence-transformers' own. Raises UserError as `build_encoder` does.
     """
-    folder = resolved(base)
+    folder = folder_of_encoder(base)
     with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
@@ -69,7 +69,8 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
         convert_weights(model, base.dtype)
         if model.similarity_fn_name not in _SIMILARITIES:
             raise UserError(
-                f"{base.model}: compares by {model.similarity_fn_name}; read are {', '.join(_SIMILARITIES)}"
+                f"{base.model}: its similarity is {model.similarity_fn_name}; supported are"
+                f" {', '.join(_SIMILARITIES)}"
             )
         if base.prompts is not None:
             model.prompts = {"query": base.prompts.query, "document": base.prompts.passage}

@@ -130,7 +130,7 @@ class Recommender:
     def _make_dev(self, wanted: SyntheticSet) -> None:
         """Let the LLM make a dev set; if it can't, say why.
 
-        Raises UserError if there is no other dev set, or another file in its place.
+        Raises UserError if it can't be made and the study has no other, or if another file has its name.
         """
         # The pilot must be affordable before anything is paid.
         decided = self.files.decisions(DEV, self._pilot_amounts)

@@ -168,7 +168,10 @@ def pairs_of(sentences: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _place(file: Path, table: CsvTable, *, may_replace: bool = False) -> None:
-    """Write a file; raises UserError if another is there; with `may_replace`, one with another header."""
+    """Write a file. Raises UserError if a file of other content has its name.
+
+    With `may_replace`, a file with the same header is replaced.
+    """
     text = csv_text(table)
     try:
         there = file.read_text(encoding="utf-8") if file.exists() else text

@@ -12,7 +12,7 @@ from wording import refused
 
 from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import load, open_model, save_model
-from synthbench.models.checks import check_files
+from synthbench.models.checks import check_encoder
 from synthbench.models.interfaces import Encoder, Searcher
 from synthbench.models.pretrained import Pretrained, Prompts, build_cross_encoder, build_encoder
 from synthbench.models.search_encoders import SearchEncoder, build_search_encoder, search_encoder
@@ -124,9 +124,28 @@ def test_a_saved_encoder_scores_as_before_and_is_recognised_by_its_files(
     assert matrix(named) == pytest.approx(expected, abs=1e-4)
     wrong = Pretrained(model=str(tmp_path / "model"))
     with refused(f"encoder: {kind}"):
-        check_files(wrong)
+        check_encoder(wrong)
     with refused(f"encoder: {kind}"):
         build_encoder(wrong, 0, "cpu")
+
+
+def test_a_saved_sparse_encoder_gives_token_vectors_and_layers_to_other_models(
+    bert: Path, tmp_path: Path
+) -> None:
+    save_model(made(bert, "sparse").model, tmp_path, encoder="sparse")
+    static = Pretrained(model=str(tmp_path / "model"), static=True)
+    check_encoder(static)
+    assert build_encoder(static, 0, "cpu").get_embedding_dimension() == 32
+    pairs = build_cross_encoder(Pretrained(model=str(tmp_path / "model")), 0, "cpu")
+    assert pairs.num_labels == 1
+
+
+def test_a_similarity_that_is_not_supported_is_refused(bert: Path, tmp_path: Path) -> None:
+    model: Any = made(bert, "sparse").model
+    model.similarity_fn_name = "euclidean"
+    save_model(model, tmp_path, encoder="sparse")
+    with refused("euclidean"):
+        made(tmp_path / "model", "sparse")
 
 
 def test_a_checkpoint_of_colberts_authors_is_recognised_and_gives_its_own_projection(
