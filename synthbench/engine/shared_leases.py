@@ -126,8 +126,8 @@ class SharedLeases:
 
     def holder(self, name: str) -> str:
         """Return a description of a name's holder, "" if free; a lease seen for the first time is live."""
-        found = ((entry, self._content(entry.key)) for entry in self._entries(name))
-        return next((described(content) for entry, content in found if self._is_live(entry, content)), "")
+        live = (content for entry, content in self._found(name) if self._is_live(entry, content))
+        return next((described(content) for content in live), "")
 
     def worker(self, say: Callable[[str], None]) -> str:
         """Return a description of a live holder of any lease but CLEANING; "" once all have expired.
@@ -136,11 +136,10 @@ class SharedLeases:
         """
         began = self.watch.clock()
         first: dict[str, bytes] = {}
-        while found := {
-            entry.key: entry for entry in self._entries() if not entry.key.startswith(f"{FOLDER}{CLEANING}/")
-        }:
-            contents = {key: self._content(key) for key in found}
-            live = [key for key, entry in found.items() if self._is_live(entry, contents[key])]
+        cleaning = f"{FOLDER}{CLEANING}/"
+        while found := [each for each in self._found() if not each[0].key.startswith(cleaning)]:
+            contents = {entry.key: content for entry, content in found}
+            live = [entry.key for entry, content in found if self._is_live(entry, content)]
             if not live:
                 return ""
             first = first or contents
@@ -158,32 +157,30 @@ class SharedLeases:
         Their age compares this machine's clock with the store's.
         """
         now, found = time.time(), list[HeldLease]()
-        for entry in self._entries():
-            content = self._content(entry.key)
+        for entry, content in self._found():
             if self._runs_here(content) is not False:
                 found.append((entry.key.split("/")[1], content, max(0.0, now - entry.modified)))
         return found
 
     def remove_dead(self, name: str = "") -> None:
         """Remove the leases of dead processes, or of one name."""
-        for entry in self._entries(name):
-            if not self._is_live(entry, self._content(entry.key)):
+        for entry, content in self._found(name):
+            if not self._is_live(entry, content):
                 self._delete(entry.key)
 
     def _acquire(self, name: str, label: str) -> Lease:
-        earlier = sorted(self._entries(name), key=lambda entry: _epoch(entry.key))
+        earlier = sorted(self._found(name), key=lambda each: _epoch(each[0].key))
         left_behind = ""
-        for entry in earlier:
-            content = self._content(entry.key)
+        for entry, content in earlier:
             if self._is_live(entry, content):
                 raise StageBusyError(described(content))
             left_behind = described(content)
-        epoch = _epoch(earlier[-1].key) + 1 if earlier else 0
+        epoch = _epoch(earlier[-1][0].key) + 1 if earlier else 0
         holder = {**this_process(label), "place": self.place, "token": uuid.uuid4().hex}
         lease = Lease(f"{FOLDER}{name}/{epoch:08}", holder, left_behind)
         if not self.objects.create(lease.key, lease.content):
             raise StageBusyError(described(self._content(lease.key)))
-        known = {entry.key for entry in earlier}
+        known = {entry.key for entry, _ in earlier}
         # After a takeover ends, two processes may create different epochs: each sees the other and yields.
         others = [each for each in self._entries(name) if each.key not in known and each.key != lease.key]
         if others:
@@ -196,6 +193,12 @@ class SharedLeases:
         """Return all leases; ignores foreign objects."""
         found = self.objects.list(f"{FOLDER}{name}/" if name else FOLDER)
         return [entry for entry in found if _KEY.fullmatch(entry.key)]
+
+    def _found(self, name: str = "") -> Iterator[tuple[ListedObject, bytes]]:
+        """Yield all leases with their contents, without those that are released meanwhile."""
+        for entry in self._entries(name):
+            with suppress(FileNotFoundError):
+                yield entry, self.objects.read(entry.key)[:MOST_BYTES]
 
     def _is_live(self, entry: ListedObject, content: bytes) -> bool:
         """Return whether a lease is live: not expired, and its holder is no dead process of this machine."""

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import gethostname
@@ -15,7 +15,7 @@ from wording import refused
 from synthbench.engine.leases import StageBusyError, described, this_process
 from synthbench.engine.local_leases import LocalLeases
 from synthbench.engine.locks import Locks
-from synthbench.engine.objects import FolderObjects
+from synthbench.engine.objects import FolderObjects, ListedObject
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.shared_leases import SharedLeases, Watch
 
@@ -141,6 +141,30 @@ def test_a_lease_released_during_its_renewal_is_gone(tmp_path: Path) -> None:
     assert leases.holder(NAME) == ""
     with leases.hold(NAME, "work"):
         assert list(leases.objects.list(f"leases/{NAME}/"))
+
+
+class GoneWhenRead(FolderObjects):
+    """Objects that another process deletes after each listing."""
+
+    def list(self, prefix: str) -> Iterator[ListedObject]:
+        found = list(super().list(prefix))
+        self.delete([entry.key for entry in found])
+        yield from found
+
+
+def test_a_lease_that_is_released_while_leases_are_read_is_not_held(tmp_path: Path) -> None:
+    lease = json.dumps({**this_process("work"), "host": "elsewhere", "place": "there", "token": "t"}).encode()
+    objects = GoneWhenRead(tmp_path)
+    leases = SharedLeases(PatientObjects(objects), "here")
+    objects.write(KEY, lease)
+    assert leases.holder(NAME) == ""
+    objects.write(KEY, lease)
+    assert leases.held() == []
+    objects.write(KEY, lease)
+    assert leases.worker(pytest.fail) == ""
+    objects.write(KEY, lease)
+    with leases.hold(NAME, "work") as left_behind:
+        assert left_behind == ""
 
 
 def test_a_stalled_renewal_delays_neither_the_stage_nor_other_renewals(tmp_path: Path) -> None:
