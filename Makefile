@@ -71,7 +71,7 @@ wording: $(INSTALLED)
 
 ## golden: pin the outputs of new cases and of components with a new version, and constants
 golden: $(INSTALLED)
-	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py tests/contract/test_pinned_constants.py --renew
+	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py tests/contract/test_pinned_constants.py tests/contract/test_identity_omissions.py --renew
 
 ## check: check lint, format, types, import directions
 check: $(INSTALLED)

@@ -1,7 +1,7 @@
 """Everything that a plug-in may import."""
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name, progress_task
 from synthbench.base.user_files import GivenName, path_of, read_settings
@@ -199,6 +199,7 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "added_field",
     "answered_items",
     "build_encoder",
     "check_words",

@@ -30,6 +30,7 @@ from synthbench.api import (
     Unit,
     WithExemplars,
     WithPrompts,
+    added_field,
     answered_items,
     drawn_chat,
     estimated_amount,
@@ -91,14 +92,12 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         description="the shipped instruction alone; few-shot: with three exemplars, as in InPars",
     )
     sampling: QuerySampling = Field(QuerySampling(), description="sampling of the LLM")
-    seq2seq: Seq2SeqLanguageModel | None = Field(
+    seq2seq: Seq2SeqLanguageModel | None = added_field(
         None,
-        exclude_if=lambda model: model is None,
         description="write the queries by this model instead of the LLM, such as GPL's T5",
     )
-    likelihoods: bool = Field(
+    likelihoods: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="store each query's likelihood, by the log-probabilities of its tokens, for `keep-best`;"
         " for LLMs that give them",
     )

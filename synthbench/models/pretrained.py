@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.frozen import sections
+from synthbench.base.frozen import added_field, sections
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import GivenName
 from synthbench.models import reference, word_vectors
@@ -84,39 +84,33 @@ class Pretrained(BaseModel):
     max_length: int | None = Field(
         None, ge=3, description="longest input in tokens. Default: the model's own limit"
     )
-    prompts: Prompts | None = Field(
+    prompts: Prompts | None = added_field(
         None,
-        exclude_if=lambda prompts: prompts is None,
         description="prompts of an encoder, such as E5's `{query: 'query: ', passage: 'passage: '}`. "
         "Default: the model's own",
     )
-    trust_remote_code: bool = Field(
+    trust_remote_code: bool = added_field(
         False,
-        exclude_if=lambda is_trusted: not is_trusted,
         description="run the Python code of the model; needs --allow-code, and the table names the model",
     )
-    encoder: EncoderKind = Field(
+    encoder: EncoderKind = added_field(
         "dense",
-        exclude_if=lambda kind: kind == "dense",
         description="dense: one vector for a text; sparse: a weight for each word (SPLADE); "
         "late-interaction: a vector for each token (ColBERT). The last two are for rows that search",
     )
-    drop_stop_words: bool = Field(
+    drop_stop_words: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="for word vectors: leave out English stop words and punctuation, as listed by "
         "sentence-transformers",
     )
 
-    dtype: Dtype = Field(
+    dtype: Dtype = added_field(
         "fp32",
-        exclude_if=lambda dtype: dtype == "fp32",
         description="dtype of the weights after loading, in training, too, where half precision loses "
         "small updates; the table names any but fp32",
     )
-    precision: Precision = Field(
+    precision: Precision = added_field(
         "fp32",
-        exclude_if=lambda precision: precision == "fp32",
         description="precision of encoding and scoring (`train.precision` sets the training's); tf32: "
         "matrix products of an NVIDIA GPU",
     )

@@ -14,10 +14,10 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.plugins.contracts import Component, Method
@@ -90,9 +90,8 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     asks_for: ClassVar[str]
     """What the prompts are for, as table notes say it."""
 
-    prompts: _F | None = Field(
+    prompts: _F | None = added_field(
         None,
-        exclude_if=lambda prompts: prompts is None,
         description="YAML file of prompts, its content, or a language with shipped prompts, such as de."
         " Default: the reconstructed prompts",
     )
@@ -134,10 +133,9 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
 class WithExemplars(Method):
     """A method whose prompts can show exemplars that are drawn from a source, its role `exemplars`."""
 
-    num_exemplars: int | None = Field(
+    num_exemplars: int | None = added_field(
         None,
         ge=1,
-        exclude_if=lambda number: number is None,
         description="exemplars in every request, drawn once from the source `exemplars`, in place of the "
         "prompts' own",
     )

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
+from synthbench.base.frozen import added_field
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
@@ -26,11 +27,10 @@ class CrossEncoder(TrainingSettings):
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.1
     both_orders: BothOrders = False
-    hidden_size: int | None = Field(
+    hidden_size: int | None = added_field(
         None,
         ge=1,
         le=65_536,
-        exclude_if=lambda size: size is None,
         description="size of a tanh layer between the [CLS] vector and the score. Default: the head of "
         "the base's architecture",
     )

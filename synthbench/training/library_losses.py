@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.models.facts import EncoderKind
@@ -88,11 +88,10 @@ class LibraryLoss(BaseModel, WithConstants):
         description="temperature that divides similarities. Default: 0.05, for gist 0.01, for "
         "kl-divergence 1",
     )
-    label_temperature: float | None = Field(
+    label_temperature: float | None = added_field(
         None,
         gt=0,
         le=1000,
-        exclude_if=lambda temperature: temperature is None,
         description="for kl-divergence: temperature that divides grades, or a teacher's scores. Default: 1",
     )
     chunk_size: int = Field(
@@ -106,14 +105,12 @@ class LibraryLoss(BaseModel, WithConstants):
         description="for margin-mse: the cross-encoder that gives the margins. Default: the triplets' own "
         "scores (step `score-triplets`); for distillation: an encoder",
     )
-    similarity: Literal["dot", "cosine"] = Field(
+    similarity: Literal["dot", "cosine"] = added_field(
         "dot",
-        exclude_if=lambda similarity: similarity == "dot",
         description="for margin-mse and kl-divergence: the similarity that learns the labels",
     )
-    sparsity: Sparsity | None = Field(
+    sparsity: Sparsity | None = added_field(
         None,
-        exclude_if=lambda sparsity: sparsity is None,
         description="for a sparse encoder: weights of SPLADE's regulariser",
     )
     dimensions: tuple[int, ...] = Field(
