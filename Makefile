@@ -119,7 +119,7 @@ gpu: $(INSTALLED)
 
 ## docs: renew the tables of keys, the lists of reports and names, the figures of reports, and the outputs that pages show (minutes)
 docs: $(INSTALLED)
-	$(BIN)/python -m synthbench.cli.reference docs/experiment_files.md docs/recipes.md docs/keys/*.md
+	$(BIN)/python website/keys.py docs/experiment_files.md docs/recipes.md docs/keys/*.md
 	$(TEST_ENV) $(BIN)/python website/renew.py --heavy
 
 ## site: build the docs site into site/

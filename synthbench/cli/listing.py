@@ -122,7 +122,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from synthbench.cli.reference import REQUIRED, settings_of, summary
+    from synthbench.cli.settings import REQUIRED, settings_of, summary
 
     target = console()
     target.width = min(target.width, WIDTH)
