@@ -18,9 +18,10 @@ from synthbench.data.records import RecordKind
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.checks import check_dense, check_encoder, check_files, check_layers, check_pair_reader
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel, Trainer
+from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel
 from synthbench.plugins.files import ALLOWED, may_run_code
 from synthbench.plugins.loading import component
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.sources.models import Source
 from synthbench.worlds import NAME
 

@@ -15,7 +15,8 @@ from synthbench.config.published_tables import PublishedAudit, PublishedValue
 from synthbench.config.schema import PartRole
 from synthbench.config.table_options import TableOptions
 from synthbench.models.pretrained import Prompts
-from synthbench.plugins.contracts import Evaluator, Method, Step, Trainer
+from synthbench.plugins.contracts import Method, Step
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source

@@ -12,7 +12,7 @@ from synthbench.base.errors import in_one_line
 from synthbench.config.coordinates import Coordinates
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.result_cache import ResultCache
-from synthbench.plugins.contracts import Evaluator
+from synthbench.plugins.model_contracts import Evaluator
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs, column_sources
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.shared_draws import share_draws

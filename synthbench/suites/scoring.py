@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.models.encoder import StoredVectors
     from synthbench.models.interfaces import Encoder, PairScorer
-    from synthbench.plugins.contracts import Evaluation, Evaluator
+    from synthbench.plugins.model_contracts import Evaluation, Evaluator
 
 
 @dataclass(frozen=True)

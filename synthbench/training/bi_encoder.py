@@ -11,7 +11,7 @@ from synthbench.data.conversions import thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.library_losses import OF_NEGATIVES, OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
@@ -135,7 +135,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
-        from synthbench.models.pretrained import build_encoder
+        from synthbench.models.building import build_encoder
         from synthbench.models.search_encoders import build_search_encoder
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table

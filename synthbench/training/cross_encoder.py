@@ -9,7 +9,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
@@ -70,7 +70,7 @@ class CrossEncoder(TrainingSettings):
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
-        from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
+        from synthbench.models.building import build_cross_encoder, build_with_hidden_layer
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import nn
 
-    from synthbench.plugins.contracts import TrainingContext
+    from synthbench.plugins.model_contracts import TrainingContext
 
 LossName = Literal[
     "cosine",
@@ -289,8 +289,8 @@ class LibraryLoss(BaseModel, WithConstants):
 
     def _labels(self, table: "pa.Table", teacher: Pretrained, context: "TrainingContext") -> Any:  # noqa: ANN401
         from synthbench.base.runtime import device_name
+        from synthbench.models.building import build_cross_encoder, build_encoder
         from synthbench.models.encoder import LengthBatchedEncoder
-        from synthbench.models.pretrained import build_cross_encoder, build_encoder
 
         device = device_name(context.runtime)
         if self.name == "distillation":
@@ -330,7 +330,7 @@ class LibraryLoss(BaseModel, WithConstants):
         of_scale = self._options()
         if self.guide is not None:
             from synthbench.base.runtime import device_name
-            from synthbench.models.pretrained import build_encoder
+            from synthbench.models.building import build_encoder
 
             guide = build_encoder(self.guide, 0, device_name(context.runtime))
             temperature = self._temperature
@@ -363,7 +363,7 @@ class LibraryLoss(BaseModel, WithConstants):
 
     def _teacher_size(self, context: "TrainingContext") -> int:
         from synthbench.base.runtime import device_name
-        from synthbench.models.pretrained import build_encoder
+        from synthbench.models.building import build_encoder
 
         assert self.teacher is not None
         teacher = build_encoder(self.teacher, 0, device_name(context.runtime))

@@ -12,7 +12,7 @@ from synthbench.base.frozen import Omitted, added_field
 from synthbench.models.precision import TrainingPrecision
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, training
-from synthbench.plugins.contracts import Trainer
+from synthbench.plugins.model_contracts import Trainer
 
 LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
 Scheduler = Annotated[

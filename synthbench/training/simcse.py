@@ -14,7 +14,7 @@ from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained, only_dense
 from synthbench.models.work import FORWARD, TRAINED
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import MASKED_SHARE, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 from synthbench.training.teaching import FalseNegatives, SoftLabels
 
@@ -262,7 +262,7 @@ class SimCSE(TrainingSettings, WithConstants):
         Raises UserError if sentences would equal their own positives, or if the base lacks needed layers.
         """
         from synthbench.base.runtime import device_name
-        from synthbench.models.pretrained import build_encoder, build_language_model
+        from synthbench.models.building import build_encoder, build_language_model
         from synthbench.training.layers import has_layers, with_pooling, with_projection, with_word_head
 
         model = build_encoder(self.base, context.seed, device_name(context.runtime))

@@ -136,8 +136,8 @@ def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") 
     from torch.nn.functional import normalize
 
     from synthbench.base.runtime import device_name
+    from synthbench.models.building import build_encoder
     from synthbench.models.encoder import LengthBatchedEncoder
-    from synthbench.models.pretrained import build_encoder
 
     numbers: dict[str, int] = {}
     indices = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
