@@ -85,7 +85,9 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         "as in GPL's code",
     )
     total_queries: int = Field(
-        250_000, ge=1, description="queries for the whole corpus, if it is small enough"
+        250_000,
+        ge=1,
+        description="queries for the whole corpus, divided among its passages; each passage gets at least 3",
     )
     prompt: Literal["instruction", "few-shot"] = Field(
         "instruction",

@@ -170,7 +170,7 @@ class Components:
         return self.llms[name]
 
     def use(self, at: Cursor, name: str, kind: RecordKind | None = None, *, learns: bool = False) -> None:
-        """Note that a source is used; note a fault if there is none of that name and kind (None: any kind).
+        """Note that a source is used, or a fault if no source has this name and kind (None: any kind).
 
         `learns`: something is trained on it, so a test set is a fault.
         """
@@ -243,7 +243,7 @@ def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | Named
 def _checks(
     model: Pretrained | NamedLanguageModel, plugin: object, role: str | int
 ) -> Iterator[tuple[Callable[[], None], str]]:
-    """Yield checks of a plug-in's model that don't load it, each with the key that it would blame."""
+    """Yield cheap checks of a plug-in's model, each with the key to name if it fails; none loads it."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         needs_head = plugin.pair_readers().get(str(role)) if isinstance(plugin, Trainer) else None

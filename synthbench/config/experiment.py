@@ -79,7 +79,7 @@ class SeedOptimization:
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """An evaluator and the test sources that it scores; it learns from the sources in `train` and `dev`."""
+    """An evaluator, the test sources that it scores, and the sources (`train`, `dev`) that it learns from."""
 
     evaluator_name: str
     evaluator: Evaluator

@@ -22,7 +22,7 @@ _AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.02, torch.float16: 0.02}
 
 @contextmanager
 def attending(lengths: Tensor | None) -> Iterator[None]:
-    """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: as the mask says.
+    """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: the mask decides.
 
     Models with their own attention, or with fewer heads of keys than of queries, follow the mask, which is
     equal up to rounding.

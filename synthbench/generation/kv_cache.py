@@ -63,7 +63,7 @@ def _memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) ->
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
-    """One layer: writes each sequence at its own positions; up to `width` can be attended to."""
+    """One layer's cache. Each sequence has its own positions; attention reads the first `width`."""
 
     def __init__(self, keys: Tensor, values: Tensor, lines: Tensor, positions: Tensor, width: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -74,7 +74,7 @@ class CommonPacing(BaseModel):
 
 
 class Pacing(CommonPacing):
-    """All limits of a service: rates and batches, too."""
+    """All limits of a service, its rates and batches among them."""
 
     requests_per_minute: int | None = Field(
         None, ge=1, description="maximum requests per minute; null: no limit"

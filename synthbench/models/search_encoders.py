@@ -187,7 +187,7 @@ class SearchEncoder(ABC):
 
     @abstractmethod
     def _unit(self, encoded: Any) -> Any:  # noqa: ANN401 - whatever `options` make the library return
-        """Return one unit's vectors as they are kept."""
+        """Return one unit's vectors in the form in which they are stored."""
 
     @abstractmethod
     def _joined(self, parts: list[Any], order: "NDArray[np.intp]") -> Any:  # noqa: ANN401

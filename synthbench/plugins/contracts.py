@@ -252,7 +252,7 @@ class Step(Component, ABC):
         return self.uses_llm
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the required trained models by name, as for a method; `data` are names in `others`."""
+        """Return the trained models that the step needs, by name; their `data` are names in `others`."""
         return {}
 
     def others(self) -> tuple[str, ...]:

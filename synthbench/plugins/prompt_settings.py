@@ -1,8 +1,8 @@
-"""Settings of methods that ask by prompts: shipped ones, by language, or a user's; exemplars from a source.
+"""The setting `prompts` of methods that send prompts, and exemplars drawn from a source.
 
-Methods declare a `PromptFile`, ship its content as `prompts.yaml`, and have a setting `prompts`: a user's
-file, its content, or a language. What it names replaces the shipped prompt; the rest stays. Identities hold
-the content, never the file's path.
+A method declares a `PromptFile` and ships its prompts in `prompts.yaml`. A user sets `prompts` to a file, to
+a file's content, or to a language. The user's prompts replace shipped prompts of the same name; all other
+shipped prompts stay. Identities hold the prompts, never the file's path.
 """
 
 import hashlib
@@ -32,9 +32,10 @@ _F = TypeVar("_F", bound=PromptFile)
 
 @dataclass(frozen=True)
 class ShippedPrompts(Generic[_F]):
-    """The prompts in a package's `prompts.yaml`, which a user's replace name by name.
+    """The prompts in a package's `prompts.yaml`.
 
-    Identities leave out shipped prompts while their content has its first hash, in `frozen` by name.
+    `frozen` has the first hash of each prompt, by name. Identities leave a shipped prompt out while its hash
+    is the first.
     """
 
     package: str

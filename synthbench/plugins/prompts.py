@@ -256,7 +256,7 @@ def _keys(schema: type[BaseModel]) -> dict[str, str]:
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
-    """Return a text with its slots filled; what is filled in is not searched for slots."""
+    """Return a text with its slots filled once: slots in the filled-in texts stay."""
 
     def put(found: re.Match[str]) -> str:
         return f"{{{found['literal']}}}" if found["literal"] else " ".join(str(values[found["slot"]]).split())

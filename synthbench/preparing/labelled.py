@@ -184,7 +184,7 @@ class KeepBest(WithLabellers):
         return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
-        """Return the number of kept records, fewer if there are too few with a clear score."""
+        """Return how many records to keep, at most those with a clear score."""
         return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:

@@ -187,7 +187,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return bool(self.hub_files(roots))
 
     def check_first_rows(self, roots: Roots) -> None:
-        """Raise UserError if the first rows of the source's files lack what is read."""
+        """Raise UserError if the first rows lack a column or value that the source reads."""
 
     @abstractmethod
     def fingerprint(self, roots: Roots) -> dict[str, str]:

@@ -196,7 +196,7 @@ class _Union:
 
     @cached_property
     def _same(self) -> SharedSentences | None:
-        """The items that several sets hold, each as if it were a sentence; None if there are none."""
+        """The items that several sets share, treated as shared sentences; None if there are none."""
         import numpy as np
 
         if len(self.sets) == 1 or all(each.ids is None for each in self.sets):

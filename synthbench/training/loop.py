@@ -392,7 +392,7 @@ class _StepCallback(TrainerCallback):
 
 @contextmanager
 def _max_length(model: BaseModel, length: int | None) -> Iterator[None]:
-    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change.
+    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None keeps it.
 
     ColBERT's checkpoints have limits of their own for queries and passages, which count, too.
     """
