@@ -141,7 +141,7 @@ class RunResult(_Result):
     is_of_file: bool = added_field(False, "whether overrides left the row unchanged")
     chosen: dict[str, Any] = Field(default_factory=dict, description="settings that `select` chose on dev")
     num_starts: int = Field(1, description="trainings started; dev scores chose the one that was finished")
-    paused_at: float = Field(1.0, description="share of the steps after which dev scores chose")
+    paused_at: float = Field(1.0, description="share of the steps after which dev scores chose the seed")
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()
     overlaps: tuple[Overlap, ...] = added_field((), "sentences that test sets share with the training data")

@@ -37,7 +37,7 @@ class Scoring:
 
     @property
     def reads_from(self) -> Origin:
-        """Where the tasks are read from: as asked, else the data folder if there is one."""
+        """Where the tasks are read from: the origin asked for, else the data folder, else the hub."""
         return self.origin or ("hub" if self.data is None else "folder")
 
 
