@@ -161,7 +161,8 @@ class Frontier:
         """
         if not self.most_names:
             return None
-        height = min(max(PANEL_HEIGHT, NAME_HEIGHT * self.most_names), HIGHEST_PANEL)
+        is_crowded = self.most_names > MOST_NAMES
+        height = min(NAME_HEIGHT * self.most_names, HIGHEST_PANEL) if is_crowded else PANEL_HEIGHT
         texts = PanelTexts(
             self.caption if has_caption else "",
             [""] * len(self.panels),
@@ -169,9 +170,7 @@ class Frontier:
             f"{self.score} {SCORE}",
             self.section.first_notes,
         )
-        figure, axes = panels_figure(
-            texts, _handles(self), PANEL_HEIGHT if self.most_names <= MOST_NAMES else height
-        )
+        figure, axes = panels_figure(texts, _handles(self), height)
         width = figure.get_figwidth() / min(len(axes), 3) - AXIS_WIDTH
         ranges = [score_range((cell for _, _, cell in panel.shown), Y_MARGIN) for panel in self.panels]
         for on, panel, limits in zip(axes, self.panels, equal_ranges(ranges), strict=True):
