@@ -47,7 +47,7 @@ OFF = {"stories": 0, "usual_words": 0, "edits": 0, "foreign": 1}
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row, its control, and what alone differs; nothing does in these worlds."""
+    """A row, its control, and how their settings differ, which changes nothing in these worlds."""
 
     row: str
     control: str
