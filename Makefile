@@ -15,7 +15,7 @@ PIP := pip install --quiet --disable-pip-version-check
 TORCH := $(shell grep "^torch==" constraints.txt)
 
 # Without bytecode on disk, each process that a test or a run starts would compile the libraries again.
-COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators >/dev/null 2>&1 || true
+COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators tests benchmarks website >/dev/null 2>&1 || true
 
 .PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench ratios docs site constraints clean
 
