@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from shared_stores import hashes, on_machine
 from small_experiment import Project, finished, tables
 
 from synthbench.base.durability import unseal
+from synthbench.engine.elsewhere import own_code
 from synthbench.engine.store import Store
 from synthbench.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
 from synthbench.engine.workers import PRELOADED
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.experiments
 
-NUM_KILLS, MOST_IN_A_HOME, NUM_NODES = 200, 40, 2
-KILLED = {"array task": 4, "signalled task": 2, "node": 2, "worker": 3, "driver": 1}
-"""Targets of kills, and how often each is drawn. A worker is there only while an LLM is asked."""
+NUM_KILLS, NUM_NODES = 200, 2
+KILLED = Counter({"array task": 15, "signalled task": 8, "node": 8, "worker": 7, "driver": 2})
+"""Targets of kills, and how often each is killed in a home. A worker is there only while an LLM is asked."""
 COMMAND = ("--executor", "slurm", "--set", "runtime.slurm.tasks=2", "--set", "runtime.retries=50")
 OF_KILLS = ("its process was killed", "Slurm's tasks end before they take a stage")
 """How runs end after some kills: the same command goes on."""
@@ -84,8 +85,9 @@ class Killer:
         """Kill until the driver has ended; what former drivers left is let alone."""
         former = {each["name"] for each in fake_slurm.tasks(self.states).values()}
         while process.poll() is None and self.killed.total() < self.most:
-            time.sleep(self.draw.uniform(0.2, 2.5))
-            (kind,) = self.draw.choices(list(KILLED), list(KILLED.values()))
+            time.sleep(self.draw.uniform(0.2, 6.0))
+            left = KILLED - self.killed
+            (kind,) = self.draw.choices(list(left), list(left.values()))
             # What was to be killed may have just ended.
             with suppress(ProcessLookupError, psutil.NoSuchProcess):
                 self.killed[kind] += process.poll() is None and self._kills(kind, process, former)
@@ -178,9 +180,14 @@ def test_kills_of_every_kind_change_no_byte_and_the_ledger_lists_every_payment(
     bert: Path,
     empty_database: Path,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    """An interrupted test goes on after its last home, if the code is the same."""
     expected = hashes(Store(local.home / "store"))
-    killed, hits, num_homes, num_asked_again = Counter[str](), list[Hit](), 0, 0
+    cache, key = request.config.cache, f"kills/{own_code()}"
+    assert cache is not None
+    former, former_hits, num_homes, num_asked_again = cache.get(key, ({}, [], 0, 0))
+    killed, hits = Counter[str](former), [Hit(*each) for each in former_hits]
     while killed.total() < NUM_KILLS:
         num_homes += 1
         folder = tmp_path / str(num_homes)
@@ -190,7 +197,7 @@ def test_kills_of_every_kind_change_no_byte_and_the_ledger_lists_every_payment(
             killer = Killer(
                 fake_slurm.install(folder / "fake", patch),
                 folder / "shared",
-                min(MOST_IN_A_HOME, NUM_KILLS - killed.total()),
+                min(KILLED.total(), NUM_KILLS - killed.total()),
                 random.Random(num_homes),
             )
             for name, value in {
@@ -223,6 +230,8 @@ def test_kills_of_every_kind_change_no_byte_and_the_ledger_lists_every_payment(
             f" {sum(each.made > each.saved for each in hits)} while it was copied",
             flush=True,
         )
+        cache.set(key, (killed, [astuple(each) for each in hits], num_homes, num_asked_again))
+    cache.set(key, ({}, [], 0, 0))
 
 
 def check_resumed(project: Project, hits: list[Hit]) -> None:
