@@ -55,7 +55,7 @@ def test_two_commands_whose_requests_fail_compute_and_pay_everything_once(
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.delenv(name)
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-        url = f"s3://{BUCKET}/store"
+        url = f"s3://{BUCKET}/{tmp_path.name}"
         monkeypatch.setenv(VARIABLE, url)
         machines = []
         for name in ("here", "there"):
