@@ -106,7 +106,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
     component: ClassVar[str]
     """This kind of source in stage identities."""
     sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
-    # Identities of sources without these three leave them out: the keys came later.
+    # Identities of sources without these four leave them out: the keys came later.
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None,
         exclude_if=lambda value: value is None,
@@ -124,12 +124,19 @@ class SourceBase(BaseModel, WithConstants, ABC):
         description="convert the records to this kind (sentence: each distinct sentence once) before "
         "sampling. Default: no conversion",
     )
+    repeats: bool = Field(
+        False,
+        exclude_if=lambda is_on: not is_on,
+        description="with `as: sentence`: a sentence as often as it occurs, as DINO's authors take it",
+    )
 
     @model_validator(mode="after")
     def _is_convertible(self) -> Self:
         obstacle = why_impossible(self.own_kind, self.record_kind)
         if obstacle:
             raise ValueError(f"as: {obstacle}")
+        if self.repeats and (self.converted_to != "sentence" or self.own_kind == RecordKind.SENTENCE):
+            raise ValueError("repeats needs records that `as: sentence` makes into sentences")
         return self
 
     @property
@@ -290,7 +297,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
             self.own_kind, content.records, dropped=content.dropped, notes=content.notes
         )
         try:
-            made = convert(data, self.record_kind)
+            made = convert(data, self.record_kind, repeats=self.repeats)
         except UserError as error:
             raise UserError(f"{self._title()}: {error}") from error
         return Content(list(made), made.manifest.dropped, made.manifest.notes)

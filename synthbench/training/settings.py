@@ -48,10 +48,7 @@ class Every(BaseModel):
 
 
 class TrainingSettings(Trainer):
-    """Settings of all trainers; each trainer has its own defaults for the learning rate's schedule.
-
-    Gradients are clipped to norm 1, as in sentence-transformers.
-    """
+    """Settings of all trainers; each trainer has its own defaults for the learning rate's schedule."""
 
     can_pause: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
@@ -102,7 +99,15 @@ class TrainingSettings(Trainer):
     precision: TrainingPrecision = Field(
         "fp32",
         description="precision of the computation, also in dev evaluations; the weights stay fp32. tf32: "
-        "matrix products of an NVIDIA GPU; fp16: with a scaled loss, on a GPU alone",
+        "matrix products of an NVIDIA GPU; fp16: with a scaled loss",
+    )
+    # Identities of trainings leave it out while it has its first value: the key came later.
+    max_grad_norm: float = Field(
+        1.0,
+        gt=0,
+        le=1e6,
+        exclude_if=lambda norm: norm == 1.0,
+        description="norm to which larger gradients are scaled down",
     )
 
     @property
