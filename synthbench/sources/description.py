@@ -62,8 +62,7 @@ class SourceSample(BaseModel):
     balanced: bool = Field(
         False,
         exclude_if=lambda value: not value,
-        description="draw equally many records of each class: the label, or one of at most ten distinct "
-        "scores",
+        description="draw equally many records of each label, or of each of at most ten scores",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
@@ -110,24 +109,23 @@ class SourceBase(BaseModel, WithConstants, ABC):
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="read only the records of these subsets, such as topics. Default: all",
+        description="only these subsets, such as topics. Default: all",
     )
     part: SourcePart | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="divide the records into parts and take one. Default: all records",
+        description="take one part of the records. Default: all",
     )
     converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = Field(
         None,
         alias="as",
         exclude_if=lambda value: value is None,
-        description="convert the records to this kind (sentence: each distinct sentence once) before "
-        "sampling. Default: no conversion",
+        description="convert the records to this kind, before sampling; sentence: each distinct one once",
     )
     repeats: bool = Field(
         False,
         exclude_if=lambda is_on: not is_on,
-        description="with `as: sentence`: a sentence as often as it occurs, as DINO's authors take it",
+        description="with `as: sentence`: keep repeated sentences",
     )
 
     @model_validator(mode="after")
