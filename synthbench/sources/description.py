@@ -60,8 +60,7 @@ class SourceSample(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the draw")
     balanced: bool = added_field(
         False,
-        description="draw equally many records of each class: the label, or one of at most ten distinct "
-        "scores",
+        description="draw equally many records of each label, or of each of at most ten scores",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
@@ -106,17 +105,20 @@ class SourceBase(BaseModel, WithConstants, ABC):
     sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = added_field(
         None,
-        description="read only the records of these subsets, such as topics. Default: all",
+        description="only these subsets, such as topics. Default: all",
     )
     part: SourcePart | None = added_field(
         None,
-        description="divide the records into parts and take one. Default: all records",
+        description="take one part of the records. Default: all",
     )
     converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = added_field(
         None,
         alias="as",
-        description="convert the records to this kind (sentence: each distinct sentence once) before "
-        "sampling. Default: no conversion",
+        description="convert the records to this kind, before sampling; sentence: each distinct one once",
+    )
+    repeats: bool = added_field(
+        False,
+        description="with `as: sentence`: keep repeated sentences",
     )
 
     @model_validator(mode="after")
@@ -124,6 +126,8 @@ class SourceBase(BaseModel, WithConstants, ABC):
         obstacle = why_impossible(self.own_kind, self.record_kind)
         if obstacle:
             raise ValueError(f"as: {obstacle}")
+        if self.repeats and (self.converted_to != "sentence" or self.own_kind == RecordKind.SENTENCE):
+            raise ValueError("repeats needs records that `as: sentence` makes into sentences")
         return self
 
     @property
@@ -284,7 +288,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
             self.own_kind, content.records, dropped=content.dropped, notes=content.notes
         )
         try:
-            made = convert(data, self.record_kind)
+            made = convert(data, self.record_kind, repeats=self.repeats)
         except UserError as error:
             raise UserError(f"{self._title()}: {error}") from error
         return Content(list(made), made.manifest.dropped, made.manifest.notes)

@@ -29,8 +29,8 @@ class SourcePart(BaseModel):
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="the unit that is in one part only. sentence: each sentence; record: each record, with "
-        "subsets divided alike (in-topic); subset: each subset (cross-topic)",
+        description="what is in one part only; `record` divides subsets alike (in-topic), `subset` keeps them"
+        " whole (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
 

@@ -48,10 +48,7 @@ class Every(BaseModel):
 
 
 class TrainingSettings(Trainer):
-    """Settings of all trainers; each trainer has its own defaults for the learning rate's schedule.
-
-    Gradients are clipped to norm 1, as in sentence-transformers.
-    """
+    """Settings of all trainers; each trainer has its own defaults for the learning rate's schedule."""
 
     can_pause: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
@@ -99,7 +96,10 @@ class TrainingSettings(Trainer):
     precision: TrainingPrecision = Field(
         "fp32",
         description="precision of the computation, also in dev evaluations; the weights stay fp32. tf32: "
-        "matrix products of an NVIDIA GPU; fp16: with a scaled loss, on a GPU alone",
+        "matrix products of an NVIDIA GPU; fp16: with a scaled loss",
+    )
+    max_grad_norm: float = added_field(
+        1.0, gt=0, le=1e6, description="norm to which larger gradients are scaled down"
     )
 
     @property

@@ -21,6 +21,7 @@ from synthbench.training.simcse import SimCSE
 TOPICS = [[f"{topic}{number}" for number in range(6)] for topic in ("fish", "ship", "star", "bird", "song")]
 TRAINERS: dict[str, Callable[..., Trainer]] = {
     "bi-encoder": BiEncoder,
+    "bi-encoder in fp16": partial(BiEncoder, precision="fp16"),
     "cross-encoder": CrossEncoder,
     "simcse": partial(SimCSE, learns_from="pair", chunk_size=3, no_duplicates=True),
     "unsupervised simcse": partial(SimCSE, learns_from="sentence", mlm_weight=0.1),
