@@ -103,6 +103,10 @@ class Contest:
         """Return the first contender of a contender's group."""
         return next(first for first, names in self.groups.items() if name in names)
 
+    def available(self, group: str) -> int:
+        """Return the largest amount that a contender of a group could read, 0 if it has no amount."""
+        return max(self.contenders[name].available for name in self.groups[group])
+
     def with_starts(self, rows: Iterable[PhaseRow]) -> list[PhaseRow]:
         """Return the rows, each after the row whose training it starts from."""
         found: dict[PhaseRow, None] = {}

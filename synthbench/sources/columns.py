@@ -210,7 +210,10 @@ def _check_separator(file: Path, line: str) -> None:
 
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a first line names the columns: it has known names, or short cells above longer ones."""
+    """Return whether a first line names the columns: it has known names, or short cells above longer ones.
+
+    A single Latin word above texts of another script is a name: many of those have no spaces to count by.
+    """
     if all(map(is_blank, first)) or any(number_of(cell) is not None for cell in first):
         return False
     if any(_is_named(cell, (*TEXT_NAMES, *SCORE_NAMES)) and len(cell.split()) <= 2 for cell in first):
@@ -218,7 +221,9 @@ def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if any(number_of(cell) is not None for row in rows[:1] for cell in row):
         return True
     if len(first) == 1:
-        return len(first[0].split()) == 1 and any(len(row[0].split()) > 1 for row in rows)
+        is_above_other_letters = first[0].isascii() and not any(row[0].isascii() for row in rows)
+        is_above_texts = is_above_other_letters or any(len(row[0].split()) > 1 for row in rows)
+        return len(first[0].split()) == 1 and is_above_texts
     return all(len(cell) <= MOST_OF_A_NAME and not cell.strip().endswith((".", "?", "!")) for cell in first)
 
 
