@@ -115,7 +115,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from synthbench.cli.reference import REQUIRED, settings_of, summary
+    from synthbench.cli.settings import REQUIRED, settings_of, summary
 
     target = console()
     target.width = min(target.width, WIDTH)
@@ -132,7 +132,8 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 def _contract(plugin: type[Any]) -> list[str]:
     """Describe a method's input and output, or a trainer's model, in lines for the listing."""
-    from synthbench.plugins.contracts import Method, Step, Trainer
+    from synthbench.plugins.contracts import Method, Step
+    from synthbench.plugins.model_contracts import Trainer
 
     if issubclass(plugin, Method):
         roles = [*_roles(plugin.source_roles, ""), *_roles(plugin.optional_source_roles, ", may be left out")]

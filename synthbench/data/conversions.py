@@ -42,11 +42,17 @@ def thresholds(*names: str) -> dict[str, Constant]:
 
 
 def convert(
-    dataset: SyntheticDataset, kind: RecordKind, *, high: float = Thresholds.high, low: float = Thresholds.low
+    dataset: SyntheticDataset,
+    kind: RecordKind,
+    *,
+    high: float = Thresholds.high,
+    low: float = Thresholds.low,
+    repeats: bool = False,
 ) -> SyntheticDataset:
     """Return the data set as records of another kind, failures included; unchanged if it has that kind.
 
-    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. Raises UserError if no
+    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. With `repeats`, sentences
+    are kept as often as they occur. Raises UserError if no
     such conversion exists, or if no record meets the thresholds.
     """
     bounds = Thresholds(high, low)
@@ -55,7 +61,10 @@ def convert(
     obstacle = why_impossible(dataset.kind, kind)
     if obstacle:
         raise UserError(obstacle)
-    outcome = CONVERSIONS[dataset.kind][kind](tuple(dataset), bounds)
+    if repeats and kind == RecordKind.SENTENCE:
+        outcome = distinct_sentences(dataset, repeats=True)
+    else:
+        outcome = CONVERSIONS[dataset.kind][kind](tuple(dataset), bounds)
     if len(dataset) and not outcome.records:
         needed = outcome.note.partition("; lost")[0]
         raise UserError(
@@ -122,17 +131,22 @@ def _to_sentences(records: Sequence[Record], _: Thresholds) -> Conversion:
     return distinct_sentences(records)
 
 
-def distinct_sentences(records: Iterable[Record]) -> Conversion:
-    """Return each distinct sentence once, with the split and provenance of its first record."""
+def distinct_sentences(records: Iterable[Record], *, repeats: bool = False) -> Conversion:
+    """Return each distinct sentence once, with the split and provenance of its first record.
+
+    With `repeats`, each as often as it occurs.
+    """
     found: dict[str, Sentence] = {}
     num_texts = 0
     for record in records:
         for name, text in zip(record.text_names(), record.texts(), strict=True):
-            if text not in found:
-                found[text] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
+            key = f"{record.id}/{name}" if repeats else text
+            if key not in found:
+                found[key] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
             num_texts += 1
     repeated = num_texts - len(found)
-    note = "each distinct sentence once; lost: which sentences belong together, scores and labels"
+    how = "each sentence as often as it occurs" if repeats else "each distinct sentence once"
+    note = f"{how}; lost: which sentences belong together, scores and labels"
     return Conversion(tuple(found.values()), note, {"repeated sentence": repeated})
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from synthbench.generation.decoding import Network, uploaded
-from synthbench.generation.memory import rounded
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler
 
@@ -53,7 +52,7 @@ class Batch:
         self._network = network
         self._sampler = sampler
         self._device = device
-        self._key_values = network.key_values(num_sequences, length)
+        self._key_values = network.batch(num_sequences, length)
         # For each sequence: the number of tokens the next step attends to (0: free), and the token it reads.
         self._lengths = np.zeros(num_sequences, dtype=np.int64)
         self._latest = np.zeros(num_sequences, dtype=np.int64)
@@ -76,9 +75,9 @@ class Batch:
             self._set_lines(row, [next(free) for _ in of_row])
         self.rows += [row for row, _ in rows]
         targets = [line for row, _ in rows for line in row.lines]
-        longest = max(len(prompt) + len(row.uniforms) for row, _ in rows for prompt in row.prompts)
-        if self._key_values.length < longest:
-            self._key_values.grow(rounded(longest))
+        self._key_values.make_room(
+            targets, [len(prompt) + len(row.uniforms) for row, _ in rows for prompt in row.prompts]
+        )
         length = max(len(prompt) - 1 for row, _ in rows for prompt in row.prompts)
         to, of = uploaded(self._device, targets, origins)
         self._key_values.copy_from(prompts.key_values, to, of, length)
@@ -115,7 +114,7 @@ class Batch:
             drawn.view(np.int64),
         )
         logits = self._network.next_logits(
-            self._key_values.part(0, num_sequences), tokens[:, None], starts, int(self._lengths.max())
+            self._key_values, tokens[:, None], starts, int(self._lengths.max())
         )
         among, probabilities = self._sampler.candidates(
             logits, own, countering.view(len(self.rows), most - 1)
@@ -149,8 +148,7 @@ class Batch:
         if not len(targets):
             return
         length = int(self._lengths[origins[targets]].max()) - 1
-        to, of = uploaded(self._device, targets, origins[targets])
-        self._key_values.copy_from(self._key_values, to, of, length)
+        self._key_values.move(targets, origins[targets], length)
         self._lengths, self._latest = self._lengths[origins], self._latest[origins]
         places = np.argsort(origins).tolist()
         for row in self.rows:

@@ -1,10 +1,15 @@
 """The KV cache: keys and values of several sequences, and its adapter for transformers' models."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
+
+from synthbench.generation.decoding import uploaded
+from synthbench.generation.memory import rounded
 
 
 class KeyValues:
@@ -48,6 +53,16 @@ class KeyValues:
             grown[..., before:, :] = 0
             self.layers[index] = grown
 
+    def make_room(self, _sequences: Sequence[int], lengths: Sequence[int]) -> None:
+        """Make room for sequences of these lengths."""
+        if self.length < max(lengths):
+            self.grow(rounded(max(lengths)))
+
+    def move(self, targets: NDArray[Any], origins: NDArray[Any], length: int) -> None:
+        """Copy the first `length` positions of sequences `origins` into rows `targets`."""
+        to, of = uploaded(self.layers[0].device, targets, origins)
+        self.copy_from(self, to, of, length)
+
     def copy_from(self, other: "KeyValues", targets: Tensor, origins: Tensor, length: int) -> None:
         """Copy the first `length` positions of sequences `origins` of `other` into rows `targets`.
 
@@ -62,8 +77,8 @@ def _memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) ->
     return torch.empty_permuted(shape, order, dtype=dtype, device=device)
 
 
-class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
-    """One layer: writes each sequence at its own positions; up to `width` can be attended to."""
+class CacheLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+    """One layer: writes at each sequence's line and positions; the first `width` can be attended to."""
 
     def __init__(self, keys: Tensor, values: Tensor, lines: Tensor, positions: Tensor, width: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -98,10 +113,11 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return int(self._slots[0].shape[2])
 
 
-def as_cache(layers: Sequence[Tensor], positions: Tensor, width: int) -> Cache:
+def as_cache(layers: Sequence[Tensor], starts: Tensor, num_tokens: int, width: int) -> Cache:
     """Return transformers' cache over layers of (2, sequences, heads, length, size).
 
-    `positions` (sequences, n) are those of the tokens to be read.
+    Each sequence's next `num_tokens` tokens begin at its position in `starts`.
     """
-    lines = torch.arange(len(positions), device=positions.device)[:, None]
-    return Cache(layers=[_Layer(keys, values, lines, positions, width) for keys, values in layers])
+    positions = starts[:, None] + torch.arange(num_tokens, device=starts.device)
+    lines = torch.arange(len(starts), device=starts.device)[:, None]
+    return Cache(layers=[CacheLayer(keys, values, lines, positions, width) for keys, values in layers])

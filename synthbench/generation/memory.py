@@ -1,4 +1,4 @@
-"""Device memory: how many sequences fit, and which errors mean that it is exhausted."""
+"""How many sequences fit into a device's memory, and which errors mean that it is full."""
 
 from typing import TYPE_CHECKING
 

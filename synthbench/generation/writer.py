@@ -159,7 +159,7 @@ class Scheduler:
         return [*self._in_work.values(), *([self._next] if self._next else [])]
 
     def _fill(self) -> Iterator[Written]:
-        """Admit attempts while there is room, reading prompts when none are left; yield too long inputs.
+        """Start attempts while there is room; read the next prompts if none wait. Yield too long inputs.
 
         Attempts are admitted before the next prompts overwrite theirs.
         """
@@ -292,7 +292,8 @@ class Writer:
     2104.07540, section 3, after arXiv 2103.00453).
 
     A GPU's batch fits into free memory: it shrinks, and `say` reports that, for inputs that are much longer
-    than those before, and by half where memory runs out all the same.
+    than those before, and by half where memory runs out all the same. With `paged`, keys and values are kept
+    in pages.
     """
 
     def __init__(
@@ -303,10 +304,11 @@ class Writer:
         sequences: int,
         endings: Endings | None = None,
         say: Callable[[str], None] = lambda message: None,
+        paged: bool = False,
     ) -> None:
         self.sampler = Sampler(task.sampling, causal.end_of_text)
         self._causal = causal
-        self._network = Network(causal, say)
+        self._network = Network(causal, say, paged=paged)
         self._task = task
         self._endings = endings or QuoteEndings(causal.tokenizer)
         self._say = say

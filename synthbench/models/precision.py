@@ -36,8 +36,6 @@ def obstacle(precision: str, device: "torch.device") -> str:
 
     if precision == "bf16" and device.type != "cpu" and not is_torch_bf16_gpu_available():
         return f"bf16: the device {device} can't compute in bf16; take fp32"
-    if precision == "fp16" and device.type == "cpu":
-        return "fp16: trainings on a CPU can't compute in fp16; take bf16 or fp32"
     if precision == "tf32" and not _has_tf32(device):
         return f"tf32: the device {device} can't compute in tf32; take fp32"
     return ""

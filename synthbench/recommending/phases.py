@@ -19,8 +19,9 @@ _OF_FILE = ("corpora", "llm", "llms", "runtime")
 class Contender:
     """A recipe as a row of the long file: a whole run.
 
-    `reads`: each source in AMOUNTS that it reads, with its number of records.
-    `rates`: the learning rates that dev chooses among, `rate` without a choice, both of `rate_paths`.
+    `reads`: the sources whose amount can vary (AMOUNTS), each with its number of records.
+    `rates`: learning rates to choose from on dev; `rate`: the only one, if there is no choice. `rate_paths`
+    are the keys that take them.
     """
 
     name: str

@@ -46,7 +46,7 @@ class UnguessedError(UserError):
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file's cells by column; `role` is the source that it will be, `name` what the study calls it."""
+    """A file's cells by column; `role` is its role in the study, `name` its name there."""
 
     path: Path
     role: str
@@ -277,5 +277,5 @@ def _holds_classes(cells: Sequence[Any]) -> bool:
 
 
 def _is_named(column: Column, names: Sequence[str]) -> bool:
-    """Return whether a column has one of these names in its own, as is_duplicate has."""
+    """Return whether one of these names is a part of the column's name, as in is_duplicate."""
     return any(name in bare(column) for name in names)

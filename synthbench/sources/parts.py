@@ -22,15 +22,15 @@ class SourcePart(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    take: Split = Field(description="the part to take, which is also its records' split")
+    take: Split = Field(description="the part to take; the records become this split")
     shares: Mapping[Split, Annotated[float, Field(gt=0, lt=1)]] = Field(
         {"train": 0.7, "dev": 0.1, "test": 0.2},
         description="part -> share of the records; the shares sum to 1",
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="the unit that is in one part only. sentence: each sentence; record: each record, with "
-        "subsets divided alike (in-topic); subset: each subset (cross-topic)",
+        description="what is in one part only; `record` divides subsets alike (in-topic), `subset` keeps them"
+        " whole (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
 

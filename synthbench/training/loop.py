@@ -32,7 +32,7 @@ from synthbench.models.batching import prompt_of_passages, prompt_of_queries, re
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in, repeatable
 from synthbench.models.pretrained import Prompts
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
 from synthbench.training.computation import checkpoint_activations
@@ -227,6 +227,11 @@ def _trainer(
         callbacks=[*_sparsity_rises(job.loss), course],
     )
     trainer.remove_callback(PrinterCallback)
+    if settings.precision == "fp16" and job.model.device.type == "cpu":
+        # accelerate refuses fp16 on a CPU, where torch computes in it all the same.
+        trainer.accelerator.state._mixed_precision = "fp16"
+        trainer.accelerator.native_amp = True
+        trainer.accelerator.scaler = torch.amp.GradScaler("cpu")
     return trainer
 
 
@@ -258,8 +263,9 @@ def _arguments(
         lr_scheduler_type=constant if settings.scheduler == "constant" else settings.scheduler,
         warmup_steps=warmup_steps,
         weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
         bf16=settings.precision == "bf16",
-        fp16=settings.precision == "fp16",
+        fp16=settings.precision == "fp16" and device.type != "cpu",
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type == "cuda",
         **_prompts(job, settings),
@@ -392,7 +398,7 @@ class _StepCallback(TrainerCallback):
 
 @contextmanager
 def _max_length(model: BaseModel, length: int | None) -> Iterator[None]:
-    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change.
+    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None keeps it.
 
     ColBERT's checkpoints have limits of their own for queries and passages, which count, too.
     """

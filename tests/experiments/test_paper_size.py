@@ -57,6 +57,8 @@ pytestmark = pytest.mark.experiments
 
 def test_files_of_paper_size_are_found() -> None:
     assert {"table2_ablation", "dino_table1", "dino_table3", "dino_table5"} <= FILES.keys()
+    assert {f"{name}_scifact" for name in ("encoders", "gecko", "gpl", "negatives")} <= FILES.keys()
+    assert {"graded_msmarco", "languages_syncse", "released_data"} <= FILES.keys()
     assert {f"syncse_table{number}" for number in (2, 3, 4, 5, 6, 7, 8, 13, 14)} <= FILES.keys()
     assert {f"augsbert_table{name}" for name in ("5", "6", "7_8", "9_10", "11", "12", "13")} <= FILES.keys()
 

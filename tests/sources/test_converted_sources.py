@@ -43,6 +43,14 @@ def test_each_distinct_sentence_occurs_once_with_its_source_id(roots: Roots) -> 
     assert data.manifest.config["as"] == "sentence"
 
 
+def test_with_repeats_each_sentence_is_kept_as_often_as_it_occurs(roots: Roots) -> None:
+    data = parse(**GOLD, **{"as": "sentence"}, repeats=True).load(roots)
+    assert data.column("sentence") == ["a", "b", "b", "c", "d", "e"]
+    assert len(set(data.column("id"))) == 6
+    assert not data.manifest.dropped
+    assert ReadSource(parse(**GOLD, **{"as": "sentence"}, repeats=True), roots).config()["repeats"]
+
+
 def test_sources_convert_like_the_data_command(roots: Roots) -> None:
     for kind in (RecordKind.SENTENCE, RecordKind.PAIR):
         converted = convert(parse(**GOLD).load(roots), kind)
@@ -80,6 +88,7 @@ def test_impossible_conversions_are_refused_before_reading() -> None:
         ({"file": "own.csv", "kind": "pair", "as": "triplet"}, "a pair has no negative"),
         ({"task": "STSb", "as": "ranking"}, "Input should be 'scored_pair', 'pair', 'triplet' or 'sentence'"),
         ({"task": "STSb", "converted_to": "sentence"}, "Extra inputs are not permitted"),
+        ({"task": "STSb", "as": "pair", "repeats": True}, "repeats needs records that"),
     ):
         with pytest.raises(ValidationError, match=expected):
             parse(**description)

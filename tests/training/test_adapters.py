@@ -13,9 +13,10 @@ from wording import refused
 
 from synthbench.base.errors import UserError
 from synthbench.models.artifact import load
+from synthbench.models.building import build_encoder
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.precision import check_precision, products_in
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.computation import checkpoint_activations
@@ -93,12 +94,6 @@ def test_bf16_needs_a_device_that_computes_in_it(monkeypatch: pytest.MonkeyPatch
         check_precision("bf16", torch.device("cuda:1"))
 
 
-def test_fp16_needs_a_gpu() -> None:
-    check_precision("fp16", torch.device("cuda:1"))
-    with refused("precision", "fp16", "CPU", "bf16"):
-        check_precision("fp16", torch.device("cpu"))
-
-
 @pytest.mark.parametrize(("capability", "is_able"), [((9, 0), True), ((8, 0), True), ((7, 5), False)])
 def test_tf32_needs_a_gpu_that_supports_it(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], is_able: bool
@@ -121,7 +116,10 @@ def test_tf32_applies_only_during_the_training(precision: str, products: str) ->
     assert torch.get_float32_matmul_precision() == "highest"
 
 
-def test_bf16_training_encodes_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16)])
+def test_a_training_in_half_precision_encodes_and_scores_dev_in_it(
+    precision: str, dtype: torch.dtype, bert: Path, tmp_path: Path
+) -> None:
     torch.set_num_threads(1)
     seen: dict[str, set[torch.dtype]] = {"training": set(), "dev": set()}
 
@@ -132,13 +130,33 @@ def test_bf16_training_encodes_and_scores_dev_in_bf16(bert: Path, tmp_path: Path
     def score(scorer: PairScorer) -> float:
         return float(scorer.score([("fish0 fish1", "ship0")])[0])
 
-    settings = {"base": {"model": str(bert)}, "max_steps": 2, "evaluations": 1, "precision": "bf16"}
+    settings = {"base": {"model": str(bert)}, "max_steps": 2, "evaluations": 1, "precision": precision}
     handle = torch.nn.modules.module.register_module_forward_hook(watch)
     try:
         BiEncoder.model_validate(settings).train([toy_pairs(12)], context_in(tmp_path, select=score))
     finally:
         handle.remove()
-    assert seen == {"training": {torch.bfloat16}, "dev": {torch.bfloat16}}
+    assert seen == {"training": {dtype}, "dev": {dtype}}
+
+
+def test_a_training_in_fp16_differs_by_rounding_and_leaves_later_ones_in_fp32(
+    bert: Path, tmp_path: Path
+) -> None:
+    before, half, after = (
+        trained(bert, tmp_path / name, learning_rate=1e-3, precision=precision)
+        for name, precision in (("before", "fp32"), ("half", "fp16"), ("after", "fp32"))
+    )
+    assert np.array_equal(before, after)
+    assert not np.array_equal(half, before)
+    assert np.allclose(half, before, atol=0.02)
+
+
+def test_gradients_are_scaled_down_to_the_norm_that_is_allowed(bert: Path, tmp_path: Path) -> None:
+    """AdamW's steps don't depend on the gradients' size, unless they are as small as its epsilon, 1e-8."""
+    plain = build_encoder(Pretrained(model=str(bert)), 0, "cpu").encode(TEXTS)
+    assert not np.allclose(trained(bert, tmp_path / "a", weight_decay=0.0), plain, atol=1e-2)
+    still = trained(bert, tmp_path / "b", weight_decay=0.0, max_grad_norm=1e-13)
+    assert np.allclose(still, plain, atol=1e-4)
 
 
 def test_disabled_options_are_not_in_the_identity() -> None:

@@ -13,7 +13,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.simcse import SimCSE
@@ -21,6 +21,7 @@ from synthbench.training.simcse import SimCSE
 TOPICS = [[f"{topic}{number}" for number in range(6)] for topic in ("fish", "ship", "star", "bird", "song")]
 TRAINERS: dict[str, Callable[..., Trainer]] = {
     "bi-encoder": BiEncoder,
+    "bi-encoder in fp16": partial(BiEncoder, precision="fp16"),
     "cross-encoder": CrossEncoder,
     "simcse": partial(SimCSE, learns_from="pair", chunk_size=3, no_duplicates=True),
     "unsupervised simcse": partial(SimCSE, learns_from="sentence", mlm_weight=0.1),
