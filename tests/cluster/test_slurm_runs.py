@@ -120,7 +120,7 @@ class Killer:
     def _computing(self) -> dict[int, tuple[str, str]]:
         """Return identity and label of each stage that is computed, by its process."""
         found = {}
-        for file in (self.shared / "leases").glob(f"{'?' * 64}/*"):
+        for file in (self.shared / "leases").glob(f"{'?' * 64}/[0-9]*"):
             with suppress(FileNotFoundError):  # released meanwhile
                 lease = json.loads(file.read_bytes())
                 found[lease["pid"]] = (file.parent.name, lease["stage"])
