@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from figures import FigureError, Reports, committed, filled, unsourced
+from gallery import recorded
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,10 +27,10 @@ def test_a_page_with_results_says_what_the_seeds_redraw(page: str) -> None:
     assert re.search(r"seeds\s+redraw", TEXTS[page])
 
 
-@pytest.mark.parametrize("table", sorted(ROOT.glob("reports/*/table.md")), ids=lambda file: file.parent.name)
-def test_a_report_has_its_scores_by_seed_or_says_that_an_earlier_version_made_it(table: Path) -> None:
-    says = ", by an earlier " in table.read_text(encoding="utf-8")
-    assert (table.parent / "seeds.csv").is_file() != says
+@pytest.mark.parametrize("report", recorded(ROOT), ids=lambda folder: folder.name)
+def test_a_report_has_its_scores_by_seed_or_says_that_an_earlier_version_made_it(report: Path) -> None:
+    says = ", by an earlier " in (report / "table.md").read_text(encoding="utf-8")
+    assert (report / "seeds.csv").is_file() != says
 
 
 @pytest.fixture

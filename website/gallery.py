@@ -16,11 +16,11 @@ def with_reports(text: str, root: Path = ROOT) -> str:
 
 
 def _reports(pattern: str, root: Path) -> str:
-    chosen = [each for each in _recorded(root) if re.fullmatch(pattern, each.name)]
+    chosen = [each for each in recorded(root) if re.fullmatch(pattern, each.name)]
     return "".join(_report(each, root) for each in chosen)
 
 
-def _recorded(root: Path) -> list[Path]:
+def recorded(root: Path) -> list[Path]:
     """Return the folders of reports in git, without those of runs in this clone."""
     return [table.parent for table in _kept("reports/*/table.md", root)]
 

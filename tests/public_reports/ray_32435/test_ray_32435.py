@@ -17,7 +17,7 @@ def test_imports_of_the_tracking_thread_happen_before_any_stage(monkeypatch: pyt
     monitor = RunMonitor(before=lambda: seen.append((threading.current_thread(), monitor.counts)))
     monitor.begin([_Stage()])  # type: ignore[list-item]
     assert seen == [(threading.main_thread(), (0, 0))]
-    assert experiment_run.import_tracking.__module__ == "synthbench.tracking.live"
+    assert experiment_run.import_tracking.__module__ == "synthbench.tracking.live_worker"
 
 
 class _Stage:
