@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import Network, uploaded
+from synthbench.generation.decoding import Network
+from synthbench.generation.memory import uploaded
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler
 

@@ -10,9 +10,6 @@ from synthbench.generation.memory import ROUNDING, bytes_per_sequence, is_exhaus
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-    import torch
-    from numpy.typing import NDArray
     from torch import Tensor
     from transformers import Cache
 
@@ -23,19 +20,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 RECORDED_ROUNDING = 64
 """Widths of recorded steps that follow a mask are multiples of this: each width needs a CUDA graph."""
-
-
-def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
-    """Return lists of integers as tensors on the device, sent in one transfer."""
-    import numpy as np
-    import torch
-
-    together = torch.from_numpy(np.concatenate([np.asarray(each, dtype=np.int64) for each in numbers]))
-    if device.type == "cuda":
-        together = together.pin_memory()
-    sizes = [len(each) for each in numbers]
-    on_device = together.to(device, non_blocking=True)
-    return list(on_device.split(sizes))  # type: ignore[no-untyped-call]
 
 
 class Network:

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from synthbench.generation.decoding import uploaded
-from synthbench.generation.memory import rounded
+from synthbench.generation.memory import rounded, uploaded
 
 
 class KeyValues:

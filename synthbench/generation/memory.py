@@ -1,9 +1,14 @@
-"""Device memory: how many sequences fit, and which errors mean that it is exhausted."""
+"""Device memory: how many sequences fit, which errors mean that it is exhausted, and integers sent to it."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
+    from torch import Tensor
 
 STAGED_SHARE = 1 / 8
 """Memory for prefetched prompts, as a share of the batch's keys and values."""
@@ -73,3 +78,16 @@ def release(device: "torch.device") -> None:
         torch.cuda.empty_cache()
     elif device.type == "mps":
         torch.mps.empty_cache()
+
+
+def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
+    """Return lists of integers as tensors on the device, sent in one transfer."""
+    import numpy as np
+    import torch
+
+    together = torch.from_numpy(np.concatenate([np.asarray(each, dtype=np.int64) for each in numbers]))
+    if device.type == "cuda":
+        together = together.pin_memory()
+    sizes = [len(each) for each in numbers]
+    on_device = together.to(device, non_blocking=True)
+    return list(on_device.split(sizes))  # type: ignore[no-untyped-call]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import Network, uploaded
-from synthbench.generation.memory import rounded
+from synthbench.generation.decoding import Network
+from synthbench.generation.memory import rounded, uploaded
 
 if TYPE_CHECKING:
     import torch

@@ -332,7 +332,8 @@ def test_a_changed_score_default_changes_the_identity() -> None:
     trainer = component("trainers", "simcse")
     field = trainer.model_fields["positives_from"]
     assert field.default == Thresholds.high
-    assert conversions.convert.__kwdefaults__ == {"high": Thresholds.high, "low": Thresholds.low}
+    bounds = {"high": Thresholds.high, "low": Thresholds.low}
+    assert conversions.convert.__kwdefaults__ == {**bounds, "repeats": False}
     settings = trainer.model_validate({"base": BASE, "learns_from": "pair"})
     changed = settings.model_copy(update={"positives_from": 0.8})
     assert "positives_from" not in in_identity(settings)
