@@ -14,8 +14,12 @@ NEWEST := .venv-newest/bin
 PIP := pip install --quiet --disable-pip-version-check
 TORCH := $(shell grep "^torch==" constraints.txt)
 
+# Peers that benchmarks alone need lie beside the installed packages, so that no test meets them.
+PEERS := $(VENV)/peers
+BENCH_ENV := $(TEST_ENV) PYTHONPATH=$(CURDIR)/$(PEERS)
+
 # Without bytecode on disk, each process that a test or a run starts would compile the libraries again.
-COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators >/dev/null 2>&1 || true
+COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators tests benchmarks website >/dev/null 2>&1 || true
 
 .PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench ratios docs site constraints clean
 
@@ -71,7 +75,7 @@ wording: $(INSTALLED)
 
 ## golden: pin the outputs of new cases and of components with a new version, and constants
 golden: $(INSTALLED)
-	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py tests/contract/test_pinned_constants.py --renew
+	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py tests/contract/test_pinned_constants.py tests/contract/test_identity_omissions.py --renew
 
 ## check: check lint, format, types, import directions
 check: $(INSTALLED)
@@ -92,23 +96,23 @@ check-page: $(INSTALLED)
 	$(BIN)/pytest -q tests/reporting/test_page_in_browser.py
 
 ## bench: measure speed against peers and upper bounds (minutes; with SYNTHBENCH_DATA set, on real data)
-bench: $(INSTALLED)
-	$(TEST_ENV) $(BIN)/python benchmarks/bm25.py
-	$(TEST_ENV) $(BIN)/python benchmarks/sts.py
-	$(TEST_ENV) $(BIN)/python benchmarks/silver.py
-	$(TEST_ENV) $(BIN)/python benchmarks/dino.py
-	$(TEST_ENV) $(BIN)/python benchmarks/training.py
-	$(TEST_ENV) $(BIN)/python benchmarks/simcse.py
-	$(TEST_ENV) $(BIN)/python benchmarks/chat.py
-	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_samplers.py
-	$(TEST_ENV) $(BIN)/python benchmarks/data_quality.py
-	$(TEST_ENV) $(BIN)/python benchmarks/intervals.py
-	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
-	$(TEST_ENV) $(BIN)/python benchmarks/patterns.py
+bench: $(PEERS)
+	$(BENCH_ENV) $(BIN)/python benchmarks/bm25.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/sts.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/silver.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/dino.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/training.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/simcse.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/chat.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/augsbert_samplers.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/data_quality.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/intervals.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/augsbert_memory.py
+	$(BENCH_ENV) $(BIN)/python benchmarks/patterns.py
 
 ## ratios: print the ratios of benchmarks/README.md with their peers on this machine, in 15 minutes
-ratios: $(INSTALLED)
-	$(TEST_ENV) $(BIN)/python benchmarks/ratios.py
+ratios: $(PEERS)
+	$(BENCH_ENV) $(BIN)/python benchmarks/ratios.py
 
 ## gpu: what holds on this machine's GPU: rates, texts, bytes, and DINO's job whole (minutes)
 gpu: $(INSTALLED)
@@ -119,7 +123,7 @@ gpu: $(INSTALLED)
 
 ## docs: renew the tables of keys, the lists of reports and names, the figures of reports, and the outputs that pages show (minutes)
 docs: $(INSTALLED)
-	$(BIN)/python -m synthbench.cli.reference docs/experiment_files.md docs/recipes.md docs/keys/*.md
+	$(BIN)/python website/keys.py docs/experiment_files.md docs/recipes.md docs/keys/*.md
 	$(TEST_ENV) $(BIN)/python website/renew.py --heavy
 
 ## site: build the docs site into site/
@@ -130,6 +134,10 @@ site: $(INSTALLED)
 ## constraints: record the installed versions
 constraints: $(INSTALLED)
 	$(BIN)/pip freeze --all --exclude-editable | grep -v "^pip==" | sed 's/+cpu//' > constraints.txt
+
+# Without a connection, the benchmarks leave these peers out.
+$(PEERS): $(INSTALLED)
+	-$(BIN)/$(PIP) --no-deps --upgrade --target $@ bm25s datasketch llvmlite numba
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -59,7 +59,8 @@ def sentences(folder: Path) -> Iterator[str]:
 
 def embedded(folder: Path, number: int) -> np.ndarray:
     """Return the vectors of the first `number` distinct sentences."""
-    from synthbench.models.pretrained import Pretrained, build_encoder
+    from synthbench.models.building import build_encoder
+    from synthbench.models.pretrained import Pretrained
 
     texts = list(dict.fromkeys(text for text in sentences(folder) if text))[:number]
     if len(texts) < number:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import psutil
+
 from synthbench.base.errors import UserError
 
 
@@ -55,6 +57,13 @@ def wall_times(variants: Mapping[str, Callable[[], Any]], rounds: int) -> dict[s
             torch.cuda.synchronize()
             seconds[name].append(time.perf_counter() - start)
     return {name: Timing(statistics.median(seconds[name]), results[name]) for name in variants}
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and its descendants."""
+    own = psutil.Process()
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))
 
 
 def print_ratio(timings: Mapping[str, Timing], ours: str, peer: str, goal: float) -> float:

@@ -184,7 +184,7 @@ def advised(
     file.write_text(to_yaml(study), encoding="utf-8")
     recommender = recommender_of(file, given, PlainProgress(), jobs=jobs, output=folder / "reports")
     found = recommender.run()
-    spent = recommender.spent
+    spent = recommender.known.spent
     truth = true_scores(recommender, budget, folder, jobs)
     best = max(truth, key=lambda name: truth[name])
     return {
@@ -193,15 +193,15 @@ def advised(
         "regret": truth[best] - truth[found.recipe],
         "achieved": found.score,
         "spent": spent,
-        "spent_on_all": recommender.spent,
+        "spent_on_all": recommender.known.spent,
         **truth,
     }
 
 
 def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int) -> dict[str, float]:
     """Return each row's test score x 100 with what the whole budget buys of it alone."""
-    study = recommender.study
-    rows = [PhaseRow(name, recommender.affordable(name, budget)) for name in study.contenders]
+    known, study = recommender.known, recommender.study
+    rows = [PhaseRow(name, known.affordable([name], budget)[name]) for name in study.contenders]
     document = study.final(study.with_starts(rows), seeds=[0, 1, 2, 3, 4], experiment=f"{study.name}-all")
     document.get("llm", {}).pop("budget_usd", None)
     file = folder / "all.yaml"

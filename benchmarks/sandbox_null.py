@@ -1,6 +1,9 @@
 """False findings: how often two methods differ significantly in sandbox worlds in which they can't differ.
 
-    python benchmarks/sandbox_null.py [--worlds 200] [--jobs 2]
+    python benchmarks/sandbox_null.py [--worlds 200] [--jobs 1]
+
+Each finished world is three lines of benchmarks/results/sandbox_null.csv, one per comparison; the same
+command goes on with the next world, and prints the figures of all.
 
 A world is one draw of everything: gold pairs, unlabelled sentences, first texts and test pairs from source
 seeds of its own, generation and training. Row and control of each comparison are two draws from one
@@ -11,33 +14,32 @@ as far as Student's t is valid for so few seeds. Exit code 1 if a comparison has
 """
 
 import argparse
-import subprocess
-import sys
+import csv
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from measure import exit_with
 
-from synthbench.base.home import home
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.overrides import Overrides
+from synthbench.engine.progress import QuietProgress
+from synthbench.engine.workers import PRELOADED
+from synthbench.pipeline.experiment_run import compute
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.model.shared_draws import share_draws
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.results.collect import request, to_yaml
-from synthbench.statistics.differences import Difference, SeedScores, over_seeds
-from synthbench.tracking.mlflow_tracker import MlflowTracker
+from synthbench.reporting.results import RunResult
+from synthbench.results.collect import to_yaml
+from synthbench.statistics.differences import SeedScores, over_seeds
 
-NAME = "sandbox_null"
 LEVEL = 0.05
 SEEDS = (0, 1, 2)
-BATCH = 100
-"""Maximum number of worlds in one experiment."""
+CSV = Path(__file__).parent / "results" / "sandbox_null.csv"
+FIELDS = ("world", "row", "control", "difference", "p_value")
 # "foreign: 1" makes a source's domains meaningless.
 TESTED, ELSEWHERE = ["crime"], ["cooking"]
 OFF = {"stories": 0, "usual_words": 0, "edits": 0, "foreign": 1}
@@ -45,36 +47,44 @@ OFF = {"stories": 0, "usual_words": 0, "edits": 0, "foreign": 1}
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row, its control, and why they can't differ."""
+    """A row, its control, and how their settings differ, which changes nothing in these worlds."""
 
     row: str
     control: str
-    reason: str
+    what: str
 
 
 COMPARISONS = (
-    Comparison("dino", "dino-elsewhere", "first texts of the tested domain; domains are alike"),
-    Comparison("adapted", "adapted-elsewhere", "target pairs of the tested domain; domains are alike"),
-    Comparison("partial", "one-prompt", "prompts vary; the LLM answers each of them alike"),
+    Comparison("dino", "dino-elsewhere", "first texts of the tested domain against another's"),
+    Comparison("adapted", "adapted-elsewhere", "target pairs of the tested domain against another's"),
+    Comparison("partial", "one-prompt", "prompts that vary against one"),
 )
 
 
 @dataclass(frozen=True)
+class Found:
+    """A comparison's difference over seeds in one world, in points, and its p value."""
+
+    value: float
+    p_value: float
+
+
+@dataclass(frozen=True)
 class Tally:
-    """The differences of one comparison, one per world; None: all seeds have equal scores."""
+    """What was found of one comparison, by world."""
 
     comparison: Comparison
-    differences: tuple[Difference | None, ...]
+    worlds: tuple[Found, ...]
 
     @property
     def false_findings(self) -> int:
         """The number of worlds in which row and control differ significantly."""
-        return sum(each is not None and each.p_value < LEVEL for each in self.differences)
+        return sum(each.p_value < LEVEL for each in self.worlds)
 
     @property
     def values(self) -> list[float]:
         """The difference in each world, in points."""
-        return [each.value if each else 0.0 for each in self.differences]
+        return [each.value for each in self.worlds]
 
     @property
     def mean(self) -> float:
@@ -94,7 +104,7 @@ class Tally:
         """The probability of at least so many false findings, if each world has one with probability 5 %."""
         from scipy.stats import binomtest
 
-        found = binomtest(self.false_findings, len(self.differences), LEVEL, alternative="greater")
+        found = binomtest(self.false_findings, len(self.worlds), LEVEL, alternative="greater")
         return float(found.pvalue)
 
     @property
@@ -102,7 +112,7 @@ class Tally:
         """The 95 % Wilson interval of the share of false findings."""
         from scipy.stats import binomtest
 
-        found = binomtest(self.false_findings, len(self.differences)).proportion_ci(method="wilson")
+        found = binomtest(self.false_findings, len(self.worlds)).proportion_ci(method="wilson")
         return float(found.low), float(found.high)
 
 
@@ -111,34 +121,20 @@ def adjusted(tallies: Sequence[Tally]) -> tuple[float, ...]:
     return tuple(min(1.0, len(tallies) * each.p_value) for each in tallies)
 
 
-def measured(folder: Path, num_worlds: int, jobs: int) -> list[Tally]:
-    """Run `num_worlds` worlds as experiments of at most 100, written into `folder`, and count false findings.
-
-    Stages in the store of SYNTHBENCH_HOME are not computed again. Raises CalledProcessError if a run fails.
-    """
-    found: dict[Comparison, list[Difference | None]] = {each: [] for each in COMPARISONS}
-    for start in range(0, num_worlds, BATCH):
-        worlds = range(start, min(start + BATCH, num_worlds))
-        file = write_experiment(folder, worlds)
-        command = ["run", str(file), "--jobs", str(jobs), "--output", str(folder / "reports")]
-        program = str(Path(sys.executable).with_name("synthbench"))
-        subprocess.run([program, *command], check=True, stdout=subprocess.DEVNULL)
-        given = load_invocation(file, Overrides())
-        result = MlflowTracker(home()).load(file.stem, request(given.experiment, given.overrides))
-        for each, differences in found.items():
-            differences += [
-                _difference(*(_runs(result, name, str(world)) for name in (each.row, each.control)))
-                for world in worlds
-            ]
-    return [Tally(each, tuple(differences)) for each, differences in found.items()]
+def run_world(world: int, folder: Path, jobs: int) -> list[Found]:
+    """Run one world as an experiment in `folder`; return what was found of each comparison."""
+    invocation = load_invocation(write_experiment(folder, world), Overrides())
+    computed = compute(invocation, QuietProgress(), jobs=jobs, force=(), output=folder / "reports")
+    runs: dict[str, list[RunResult]] = {}
+    for run in computed.result.runs:
+        runs.setdefault(run.variant, []).append(run)
+    return [found(runs[each.row], runs[each.control]) for each in COMPARISONS]
 
 
-def _difference(row: Sequence[RunResult], control: Sequence[RunResult]) -> Difference | None:
-    return over_seeds(_scores(row), _scores(control), is_paired=share_draws(row, control))
-
-
-def _runs(result: ExperimentResult, row: str, world: str) -> list[RunResult]:
-    return [run for run in result.runs if run.variant == row and run.axes["world"] == world]
+def found(row: Sequence[RunResult], control: Sequence[RunResult]) -> Found:
+    """Compare two rows; equal scores of all seeds are no finding."""
+    difference = over_seeds(_scores(row), _scores(control), is_paired=share_draws(row, control))
+    return Found(difference.value, difference.p_value) if difference else Found(0.0, 1.0)
 
 
 def _scores(runs: Sequence[RunResult]) -> SeedScores:
@@ -147,23 +143,20 @@ def _scores(runs: Sequence[RunResult]) -> SeedScores:
     return SeedScores(tuple(values), runs[0].is_seeded, tuple(run.seed for run in runs))
 
 
-def write_experiment(folder: Path, worlds: range) -> Path:
-    """Write the experiment file of these worlds."""
-    file = folder / f"{NAME}_{worlds.start}.yaml"
-    file.write_text(to_yaml({"experiment": file.stem, **experiment(worlds)}), encoding="utf-8")
+def write_experiment(folder: Path, world: int) -> Path:
+    """Write the experiment file of this world."""
+    file = folder / f"sandbox_null_{world}.yaml"
+    file.write_text(to_yaml({"experiment": file.stem, **experiment(world)}), encoding="utf-8")
     return file
 
 
-def experiment(worlds: range) -> dict[str, Any]:
-    """Return the experiment of these worlds, which are an axis of its grid."""
-    sources = {world: _sources(world) for world in worlds}
+def experiment(world: int) -> dict[str, Any]:
+    """Return a world's experiment."""
     return {
-        "description": "Small worlds in which row and control can't differ",
+        "description": "A small world in which row and control can't differ",
         # Half of the paraphrases contradict and half of the contradictions paraphrase, whatever the prompt.
         "llm": {"endpoint": "sandbox", "noise": 0.5, "habits": 0},
-        "sources": {
-            f"{name}-{world}": each for world, named in sources.items() for name, each in named.items()
-        },
+        "sources": _sources(world),
         "seeds": list(SEEDS),
         "vary": ["sample", "generation"],
         "defaults": {
@@ -176,14 +169,8 @@ def experiment(worlds: range) -> dict[str, Any]:
             **{row: {"data": {"gold": None, "x2": x2}} for row, x2 in _dino().items()},
             **{row: _contrastive(data) for row, data in _syncse().items()},
         },
-        "grid": {
-            "world": {
-                str(world): {"aliases": {name: f"{name}-{world}" for name in named}}
-                for world, named in sources.items()
-            }
-        },
         "table": {
-            "caption": "Spearman correlation × 100 in small worlds in which row and control can't differ",
+            "caption": "Spearman correlation × 100 in a small world in which row and control can't differ",
             "compare_to": {each.control: [each.row] for each in COMPARISONS},
         },
     }
@@ -278,37 +265,75 @@ def _contrastive(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": {"gold": None, "written": data}, "train": training}
 
 
-def print_table(counted: Sequence[Tally]) -> None:
-    """Print a row for each comparison, and their sum."""
-    print("| row against control | can't differ, since | worlds | mean difference [95 %] |", end="")
-    print(" false findings | share [95 %] | p, adjusted |")
-    print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
-    for tally, p_value in zip(counted, adjusted(counted), strict=True):
-        what = tally.comparison
-        print(f"| {what.row} against {what.control} | {what.reason} | {_figures(tally)} | {p_value:.2f} |")
-    together = tuple(one for each in counted for one in each.differences)
-    print(f"| all | | {_figures(Tally(Comparison('', '', ''), together))} | |")
+def recorded(file: Path) -> dict[int, list[Found]]:
+    """Return what was found in each finished world, by comparison."""
+    worlds: dict[int, list[Found]] = {}
+    if file.is_file():
+        with file.open(encoding="utf-8", newline="") as stream:
+            for line in csv.DictReader(stream):
+                one = Found(float(line["difference"]), float(line["p_value"]))
+                worlds.setdefault(int(line["world"]), []).append(one)
+    return worlds
 
 
-def _figures(tally: Tally) -> str:
-    number, (low, high) = len(tally.differences), tally.interval
-    share = f"{tally.false_findings / number:.1%} [{low:.1%}, {high:.1%}]"
-    least, most = tally.interval_of_mean
-    mean = f"{tally.mean:+.2f} [{least:+.2f}, {most:+.2f}]"
-    return f"{number} | {mean} | {tally.false_findings} | {share}"
+def record(world: int, found_there: Sequence[Found], file: Path) -> None:
+    """Add a world's lines to a CSV file."""
+    is_new = not file.is_file()
+    with file.open("a", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        if is_new:
+            writer.writerow(FIELDS)
+        writer.writerows(
+            (world, what.row, what.control, f"{each.value:.6f}", f"{each.p_value:.6f}")
+            for what, each in zip(COMPARISONS, found_there, strict=True)
+        )
+
+
+def tallies(worlds: Mapping[int, Sequence[Found]]) -> list[Tally]:
+    """Return each comparison's tally."""
+    by_comparison = zip(*worlds.values(), strict=True)
+    return [Tally(what, tuple(each)) for what, each in zip(COMPARISONS, by_comparison, strict=True)]
+
+
+def lines(counted: Sequence[Tally]) -> list[str]:
+    """Return the table of docs/sandbox_findings.md: a line for each comparison, and one for all."""
+    together = Tally(Comparison("", "", ""), tuple(one for each in counted for one in each.worlds))
+    found = [
+        f"| {each.comparison.row}, {each.comparison.what} | {_mean(each)} | {_share(each)} | {p_value:.2f} |"
+        for each, p_value in zip(counted, adjusted(counted), strict=True)
+    ]
+    # Comparisons of one world share data, so the mean of all has no interval by Student's t.
+    return [
+        each.replace("-", "−") for each in (*found, f"| all | {together.mean:.2f} | {_share(together)} | |")
+    ]
+
+
+def _mean(tally: Tally) -> str:
+    low, high = tally.interval_of_mean
+    return f"{tally.mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _share(tally: Tally) -> str:
+    number, (low, high) = len(tally.worlds), tally.interval
+    share = f"{tally.false_findings / number:.1%} ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{tally.false_findings} of {number} | {share}"
 
 
 def main() -> int:
-    """Run the worlds and print the table."""
+    """Run the worlds that are missing, and print the table of all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--worlds", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        counted = measured(Path(name), given.worlds, given.jobs)
-    print_table(counted)
+    # Importing it freezes the libraries' objects; else each training looks for garbage among them.
+    import_module(PRELOADED)
+    for world in sorted(set(range(given.worlds)) - set(recorded(CSV))):
+        with tempfile.TemporaryDirectory() as folder:
+            record(world, run_world(world, Path(folder), given.jobs), CSV)
+    counted = tallies(recorded(CSV))
+    print(*lines(counted), sep="\n")
     return int(any(p_value < LEVEL for p_value in adjusted(counted)))
 
 

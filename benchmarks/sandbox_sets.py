@@ -18,10 +18,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pair_scorer import pair_scorer
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
 

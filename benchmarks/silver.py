@@ -15,10 +15,11 @@ from measure import data_folder, exit_with, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
+from synthbench.models.building import build_cross_encoder
 from synthbench.models.interfaces import symmetric_scores
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
 from synthbench.models.precision import onednn_is_faster
-from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 

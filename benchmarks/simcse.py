@@ -35,7 +35,7 @@ from synthbench.cli.gpu_diagnosis import GB, data_sheet, planned, save_random, u
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.models.precision import products_in
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training.freed_memory import reusing_freed_memory
 from synthbench.training.loop import TrainingJob, fit
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table

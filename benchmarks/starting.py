@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import psutil
+from measure import cpu_seconds
 
 from synthbench.engine.workers import PRELOADED, worker_context
 
@@ -95,13 +95,6 @@ def beside_imports(folder: Path) -> bool:
             flush=True,
         )
     return met
-
-
-def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and its descendants."""
-    own = psutil.Process()
-    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-    return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))
 
 
 def jobs() -> None:

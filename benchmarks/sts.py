@@ -14,10 +14,11 @@ from measure import data_folder, exit_with, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.precision import onednn_is_faster
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.loading import component
 from synthbench.suites.known import find_tasks
 

@@ -29,8 +29,8 @@ from torch.utils.data import DataLoader
 from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.models.pretrained import build_encoder
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.models.building import build_encoder
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.training.bi_encoder import BiEncoder

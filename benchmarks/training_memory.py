@@ -25,7 +25,7 @@ def train(model: str, steps: int, memory: str) -> float:
     import torch
     from training import made_pairs, train_ours
 
-    from synthbench.models.pretrained import build_encoder
+    from synthbench.models.building import build_encoder
     from synthbench.training import loop
     from synthbench.training.bi_encoder import BiEncoder
 

@@ -1,7 +1,7 @@
 """Everything that a plug-in may import."""
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name, progress_task
 from synthbench.base.user_files import GivenName, path_of, read_settings
@@ -57,6 +57,7 @@ from synthbench.llm.logprobs import TokenLogprob
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.artifact import save_model
 from synthbench.models.batching import length_sorted_units
+from synthbench.models.building import build_encoder
 from synthbench.models.interfaces import (
     Encoder,
     ModelKind,
@@ -68,13 +69,11 @@ from synthbench.models.interfaces import (
     of_queries,
     symmetric_scores,
 )
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
 from synthbench.plugins.asking import AnsweredItem, answered_items, written_items
 from synthbench.plugins.contracts import (
     Component,
-    Evaluation,
-    Evaluator,
     GeneratedData,
     GenerationContext,
     Method,
@@ -83,14 +82,18 @@ from synthbench.plugins.contracts import (
     Step,
     StepContext,
     TrainedModel,
-    Trainer,
-    TrainingContext,
-    TrainingSummary,
     Unit,
 )
 from synthbench.plugins.functions import method
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
+from synthbench.plugins.model_contracts import (
+    Evaluation,
+    Evaluator,
+    Trainer,
+    TrainingContext,
+    TrainingSummary,
+)
 from synthbench.plugins.prompt_settings import ShippedPrompts, WithExemplars, WithPrompts
 from synthbench.plugins.prompts import (
     EXEMPLARS,
@@ -199,6 +202,7 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "added_field",
     "answered_items",
     "build_encoder",
     "check_words",

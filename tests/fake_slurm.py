@@ -3,23 +3,32 @@
 `FAKE_SLURM` names the folder of the tasks' states. There is the partition "gpu" (the default) and the
 account "lab". `python fake_slurm.py COMMAND ARGUMENTS` is what the commands in `install`'s folder run. A
 requeued task starts again at once. With `FAKE_SLURM_NODES`, tasks run on so many nodes, each with a cache of
-its own.
+its own. Within `preloaded`, tasks are forks of one process.
 """
 
 import json
 import os
+import runpy
+import shlex
 import signal
 import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     import pytest
 
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol")
-FOLDER, NODES = "FAKE_SLURM", "FAKE_SLURM_NODES"
+FOLDER, NODES, FORKS = "FAKE_SLURM", "FAKE_SLURM_NODES", "FAKE_SLURM_FORKS"
 LIVE = ("PENDING", "RUNNING")
 
 
@@ -35,6 +44,17 @@ def install(folder: Path, patch: "pytest.MonkeyPatch") -> Path:
     patch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
     patch.setenv(FOLDER, str(states))
     return states
+
+
+@contextmanager
+def preloaded(module: str, patch: "pytest.MonkeyPatch") -> Iterator[None]:
+    """Fork tasks from a process that has imported a module, which takes each of them seconds otherwise."""
+    command = [sys.executable, __file__, "fork", module]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        patch.setenv(FORKS, server.stdout.readline().strip())
+        yield
+        server.kill()
 
 
 def tasks(states: Path) -> dict[str, dict[str, object]]:
@@ -116,7 +136,8 @@ def _serve(arguments: list[str]) -> None:
     requeued, cancelled = (_states() / f"{task}.{end}" for end in ("requeued", "cancelled"))
     while not cancelled.exists():
         requeued.unlink(missing_ok=True)
-        process = subprocess.Popen(["bash", "-c", script], env={**os.environ, **variables})
+        start = _Fork if FORKS in os.environ else _started
+        process = start(script, {**os.environ, **variables})
         state = {**state, "state": "RUNNING", "pid": process.pid, "starts": state["starts"] + 1}
         _write(task, **state)
         code = process.wait()
@@ -124,6 +145,66 @@ def _serve(arguments: list[str]) -> None:
             ended = "CANCELLED" if cancelled.exists() else "FAILED" if code else "COMPLETED"
             _write(task, **{**state, "state": ended})
             return
+
+
+def _started(script: str, variables: dict[str, str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["bash", "-c", script], env=variables)
+
+
+class _Fork:
+    """A task as a fork of the server; its script exports variables and then runs a Python module."""
+
+    def __init__(self, script: str, variables: dict[str, str]) -> None:
+        lines = [shlex.split(line) for line in script.splitlines()]
+        exports = dict(line[1].split("=", 1) for line in lines if line[:1] == ["export"])
+        (command,) = (line[3:] for line in lines if line[:1] == ["exec"])
+        self._server = Client(os.environ[FORKS])
+        self._server.send((command, {**variables, **exports}, str(Path("/proc/self/fd/1").readlink())))
+        self.pid: int = self._server.recv()
+
+    def wait(self) -> int:
+        code: int = self._server.recv()
+        return code
+
+
+def _fork(arguments: list[str]) -> None:
+    """Serve `_Fork`s."""
+    import_module(*arguments)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that wait for tasks
+    with Listener() as listener:
+        print(listener.address, flush=True)
+        while True:
+            with listener.accept() as client:
+                if not os.fork():
+                    _wait_for_fork(client)
+
+
+def _wait_for_fork(client: "Connection[int, tuple[list[str], dict[str, str], str]]") -> NoReturn:
+    """Start a task, and tell its pid and in the end its exit code."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        command, variables, log = client.recv()
+        task = os.fork()
+        if task:
+            client.send(task)
+            client.send(os.waitstatus_to_exitcode(os.waitpid(task, 0)[1]))
+        else:
+            output = os.open(log, os.O_WRONLY | os.O_APPEND)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.environ.clear()
+            os.environ.update(variables)
+            module, *sys.argv[1:] = command
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ending:
+        os._exit(int(ending.code or 0))
+    except BaseException:  # noqa: BLE001 - a fork must not go on in the loop that made it
+        traceback.print_exc()
+        os._exit(1)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(0)
 
 
 def _squeue(arguments: list[str]) -> None:
@@ -159,6 +240,5 @@ def wait_for_state(states: Path, count: int, *state: str, seconds: float = 60.0)
 
 if __name__ == "__main__":
     command, *rest = sys.argv[1:]
-    {"sbatch": _sbatch, "squeue": _squeue, "scancel": _scancel, "scontrol": _scontrol, "serve": _serve}[
-        command
-    ](rest)
+    called = {"sbatch": _sbatch, "squeue": _squeue, "scancel": _scancel, "scontrol": _scontrol}
+    {**called, "serve": _serve, "fork": _fork}[command](rest)

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import psutil
-import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.api import (
@@ -40,6 +39,9 @@ from synthbench.api import (
 )
 from synthbench.models import artifact
 from synthbench.plugins import loading as plugin_loading
+
+if TYPE_CHECKING:
+    import pytest  # each worker process imports this module, and would import pytest
 
 WORK_LOG = "SYNTHBENCH_TEST_WORK_LOG"
 KILL_AFTER_UNITS = "SYNTHBENCH_TEST_KILL_AFTER_UNITS"
@@ -352,7 +354,7 @@ def load_fake(folder: Path, runtime: Runtime, progress: object = None, trusted: 
     return FakeScorer(strength)
 
 
-def install(monkeypatch: pytest.MonkeyPatch) -> None:
+def install(monkeypatch: "pytest.MonkeyPatch") -> None:
     """Make these the only plug-ins, beside the steps, for the length of a test."""
     points: dict[str, Mapping[str, EntryPoint]] = {
         group: {

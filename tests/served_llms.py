@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from small_experiment import Project, finished
+from small_experiment import Project, finished, new_project
 
 from synthbench.engine.stores import open_store
 from synthbench.llm.cache import FILE
@@ -27,6 +28,19 @@ from synthbench.llm.ledger import AttemptTotals, StageAttempts, entries
 KILLED = "ended before the answer"
 CONCURRENCY = 16
 """Requests that a project which is killed has under way at most."""
+PRICE = (1.0, 2.0)
+"""US dollars for a million tokens of prompts and of answers, as `asking_project` says."""
+LLM = """\
+llm:
+  name: served
+  base_url: {base_url}
+  model: sandbox/llm
+  concurrency: {concurrency}
+  price: {{input: 1, output: 2, date: "2026-11-24"}}
+sources:
+  sentences: {{sandbox: sentences, split: train, size: 60}}
+"""
+ASKING = "variants:\n  claif:\n    data.silver: {method: claif, sources: {sentences: sentences}}\n"
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,16 @@ def serving(folder: Path, *options: str) -> Iterator[Served]:
         finally:
             process.kill()
             process.communicate()
+
+
+def asking_project(folder: Path, bert: Path, empty_database: Path, server: Served) -> Project:
+    """Return the small experiment with one more row, whose data an LLM makes."""
+    project = new_project(folder, bert)
+    project.change("sources:\n", LLM.format(base_url=server.base_url, concurrency=CONCURRENCY))
+    project.change("variants:\n", ASKING)
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project
 
 
 def answers(project: Project) -> Path:

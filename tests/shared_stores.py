@@ -41,6 +41,12 @@ def contents(store: Store, *identities: str) -> dict[str, bytes]:
     return found
 
 
+def hashes(store: Store) -> dict[str, dict[str, str]]:
+    """Return the hashes of all artifacts' files."""
+    found = {identity: store.record(identity)["files"] for identity in store.find()}
+    return {key: {name: file["sha256"] for name, file in files.items()} for key, files in found.items()}
+
+
 def drive_diamond(name: str, cache: Path, said: Path, start: Path) -> None:
     """Run four stages of 0.5 s each once a file exists, and write the outcome to a file."""
     wait_for(start)

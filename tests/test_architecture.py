@@ -69,7 +69,7 @@ def _over_budget(module: Path) -> Iterator[str]:
     name = module.relative_to(ROOT).as_posix()
     if len(module.read_text(encoding="utf-8").splitlines()) > MOST_LINES_OF_A_MODULE:
         yield f"{name}: too long"
-    for function in _functions(_tree(module)):
+    for function in _functions(module):
         where = f"{name}: {function.name} in line {function.lineno}"
         if (function.end_lineno or 0) - function.lineno >= MOST_LINES_OF_A_FUNCTION:
             yield f"{where}: too long"
@@ -88,7 +88,7 @@ def test_only_the_command_line_prints() -> None:
         f"{module.relative_to(ROOT).as_posix()}:{node.lineno}"
         for module in MODULES
         if "cli" not in module.relative_to(ROOT).parts
-        for node in ast.walk(_tree(module))
+        for node in _nodes(module)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert printing == []
@@ -98,7 +98,7 @@ def test_half_of_all_functions_are_short() -> None:
     lengths = sorted(
         (function.end_lineno or 0) - function.lineno + 1
         for module in MODULES
-        for function in _functions(_tree(module))
+        for function in _functions(module)
     )
     assert lengths[len(lengths) // 2] <= 12
     assert lengths[len(lengths) * 95 // 100] <= 40
@@ -144,17 +144,17 @@ def test_the_core_names_no_method() -> None:
         f"{module.relative_to(ROOT).as_posix()}:{node.lineno}: {text}"
         for module in MODULES
         if module.is_relative_to(ROOT / "synthbench")
-        for node, text in _words_of_code(_tree(module))
+        for node, text in _words_of_code(module)
         if named.search(text)
     ]
     assert found == []
 
 
-def _words_of_code(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+def _words_of_code(module: Path) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
     """Yield names and texts, without docstrings, descriptions of settings and pages of the docs."""
     prose = {
         id(node)
-        for statement in ast.walk(tree)
+        for statement in _nodes(module)
         for value in (
             statement.value if isinstance(statement, ast.Expr) else None,
             statement.value
@@ -165,7 +165,7 @@ def _words_of_code(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]
         for node in ast.walk(value)
         if isinstance(node, ast.Constant)
     }
-    for node in ast.walk(tree):
+    for node in _nodes(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) not in prose and not node.value.startswith("docs/"):
                 yield node, node.value
@@ -208,7 +208,7 @@ def test_only_one_constant_names_the_generated_world() -> None:
 def test_class_names_are_unique() -> None:
     places: dict[str, list[str]] = {}
     for module in MODULES:
-        for node in ast.walk(_tree(module)):
+        for node in _nodes(module):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module.relative_to(ROOT).as_posix())
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -242,11 +242,17 @@ def _imports(path: Path) -> set[str]:
 
     The packages that it is in are left out: they are loaded before it, whatever it imports.
     """
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    for node in ast.walk(tree):
+    only_types = {
+        id(each)
+        for node in _nodes(path)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for each in ast.walk(statement)
+    }
+    found = set[str]()
+    for node in _nodes(path):
+        if id(node) in only_types:
+            continue
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -272,8 +278,13 @@ def _tree(module: Path) -> ast.Module:
     return ast.parse(module.read_text(encoding="utf-8"))
 
 
-def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+@cache
+def _nodes(module: Path) -> list[ast.AST]:
+    return list(ast.walk(_tree(module)))
+
+
+def _functions(module: Path) -> Iterator[ast.FunctionDef]:
+    return (node for node in _nodes(module) if isinstance(node, ast.FunctionDef))
 
 
 def _annotation(argument: ast.arg) -> str:

@@ -26,6 +26,12 @@ def test_a_page_with_results_says_what_the_seeds_redraw(page: str) -> None:
     assert re.search(r"seeds\s+redraw", TEXTS[page])
 
 
+@pytest.mark.parametrize("table", sorted(ROOT.glob("reports/*/table.md")), ids=lambda file: file.parent.name)
+def test_a_report_has_its_scores_by_seed_or_says_that_an_earlier_version_made_it(table: Path) -> None:
+    says = ", by an earlier " in table.read_text(encoding="utf-8")
+    assert (table.parent / "seeds.csv").is_file() != says
+
+
 @pytest.fixture
 def reports(tmp_path: Path) -> Reports:
     """A report of one table, one comparison, and counts."""

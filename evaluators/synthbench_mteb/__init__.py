@@ -98,7 +98,7 @@ class MTEB(TaskProvider):
 
     @property
     def main_score_title(self) -> str:
-        """Empty, since each task's main score has a name of its own."""
+        """Empty: each task names its main score itself."""
         return ""
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:

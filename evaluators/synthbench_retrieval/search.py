@@ -47,7 +47,7 @@ def _compared(
     settings: Retrieval,
     task: str,
 ) -> Iterator[tuple[Sequence[RetrievalText], Iterable[NDArray[np.float64]]]]:
-    """Yield some queries, each with its similarities to one block of passages after the other."""
+    """Yield blocks of queries with their similarities to each block of passages in turn."""
     if isinstance(model, Searcher):
         texts = [query.text for query in queries], [passage.text for passage in ordered]
         yield queries, _finite(model.similarities(*texts, SEARCHED_AT_ONCE), task)

@@ -15,6 +15,7 @@ from synthbench.api import (
     TrainedModel,
     Unit,
     UserError,
+    added_field,
     scored_batches,
     trained_on_gold,
 )
@@ -25,15 +26,13 @@ CROSS_ENCODER, LABELLER = "cross_encoder", "labeller"
 class WithLabeller(Component):
     """Settings of methods that label with a cross-encoder, their dependency, or with another labeller."""
 
-    cross_encoder: dict[str, Any] | None = Field(
+    cross_encoder: dict[str, Any] | None = added_field(
         None,
-        exclude_if=lambda settings: settings is None,
         description="the labeller: settings of the trainer `cross-encoder`, such as `base: {model: ...}`, "
         "and optionally `seed_optimization`, as in `train`",
     )
-    labeller: Labeller | None = Field(
+    labeller: Labeller | None = added_field(
         None,
-        exclude_if=lambda labeller: labeller is None,
         description="any other labeller, instead of `cross_encoder`",
     )
     both_orders: bool = Field(

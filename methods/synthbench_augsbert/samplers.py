@@ -19,6 +19,7 @@ from synthbench.api import (
     Records,
     SyntheticDataset,
     UserError,
+    added_field,
     nearest_by_words,
     trained_on_gold,
     words_between_spaces,
@@ -87,10 +88,8 @@ class SamplerConfig(BaseModel):
 class NeighbourSampler(SamplerConfig):
     """Settings of samplers that pair a sentence with its neighbours."""
 
-    # Identities of samplers without it leave it out: the key came later.
-    directed: bool = Field(
+    directed: bool = added_field(
         False,
-        exclude_if=lambda value: not value,
         description="two sentences that are neighbours of each other are two pairs, (a, b) and (b, a), as in "
         "the authors' examples; false: one pair",
     )

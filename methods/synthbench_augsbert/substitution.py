@@ -19,6 +19,7 @@ from synthbench.api import (
     ScoredPair,
     SyntheticDataset,
     Unit,
+    added_field,
     check_words,
     length_sorted_units,
     linear_pattern,
@@ -43,16 +44,13 @@ class ContextualSubstitution(Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
 
     language_model: MaskedLanguageModel = Field(description="the masked language model that guesses words")
-    # Identities leave these two out while they have their first values: the keys came later.
-    action: Literal["substitute", "insert"] = Field(
+    action: Literal["substitute", "insert"] = added_field(
         "substitute",
-        exclude_if=lambda value: value == "substitute",
         description="substitute: replace the chosen words; insert: add a word before each of them",
     )
-    max_words: int | None = Field(
+    max_words: int | None = added_field(
         None,
         ge=1,
-        exclude_if=lambda value: value is None,
         description="maximum number of words of a sentence to choose; null: no limit",
     )
     share: float = Field(0.3, gt=0, le=1, description="share of words to choose, at least one")

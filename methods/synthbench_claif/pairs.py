@@ -64,7 +64,7 @@ class Filling(WithPrompts[PairPrompts]):
         return rates
 
     def prompt_names(self) -> list[str]:
-        """Return the names of the prompts of the mask rates."""
+        """Return the names of the prompts that the mask rates need."""
         used = {FILL: any(self.mask_rates), PARAPHRASE: 0 in self.mask_rates}
         return [name for name, is_used in used.items() if is_used]
 

@@ -30,6 +30,7 @@ from synthbench.api import (
     Unit,
     WithExemplars,
     WithPrompts,
+    added_field,
     answered_items,
     drawn_chat,
     estimated_amount,
@@ -84,21 +85,21 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         "as in GPL's code",
     )
     total_queries: int = Field(
-        250_000, ge=1, description="queries for the whole corpus, if it is small enough"
+        250_000,
+        ge=1,
+        description="queries for the whole corpus, divided among its passages; each passage gets at least 3",
     )
     prompt: Literal["instruction", "few-shot"] = Field(
         "instruction",
         description="the shipped instruction alone; few-shot: with three exemplars, as in InPars",
     )
     sampling: QuerySampling = Field(QuerySampling(), description="sampling of the LLM")
-    seq2seq: Seq2SeqLanguageModel | None = Field(
+    seq2seq: Seq2SeqLanguageModel | None = added_field(
         None,
-        exclude_if=lambda model: model is None,
         description="write the queries by this model instead of the LLM, such as GPL's T5",
     )
-    likelihoods: bool = Field(
+    likelihoods: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="store each query's likelihood, by the log-probabilities of its tokens, for `keep-best`;"
         " for LLMs that give them",
     )

@@ -51,7 +51,9 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     asks_for: ClassVar[str] = "queries over two passages"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
 
-    queries_per_passage: int = Field(1, ge=1, le=1000, description="queries for each passage and its nearest")
+    queries_per_passage: int = Field(
+        1, ge=1, le=1000, description="queries to write about each passage and its nearest one"
+    )
     sampling: QuerySampling = Field(QuerySampling(), description="sampling of the LLM")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the queries")
 

@@ -23,6 +23,7 @@ from synthbench.api import (
     Unit,
     WithExemplars,
     WithPrompts,
+    added_field,
     answered_items,
     drawn_chat,
     estimated_amount,
@@ -59,9 +60,8 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the writing LLM")
     top_p: float = Field(0.9, gt=0, le=1, description="top-p of the writing LLM")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the written texts")
-    seq2seq: Seq2SeqLanguageModel | None = Field(
+    seq2seq: Seq2SeqLanguageModel | None = added_field(
         None,
-        exclude_if=lambda model: model is None,
         description="write by this model instead of the LLM: an encoder-decoder model that follows "
         "instructions, such as the paper's Flan-T5",
     )

@@ -53,7 +53,7 @@ class SynCSEPartial(WithLabels, WithExemplars):
         return Expected(num_records.get(SENTENCES))
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError as for exemplars, or if a limit would count a sentence as one word."""
+        """Raise UserError for faulty exemplars, or if a limit on words would count a sentence as one word."""
         super().check_data(sources)
         self.filters.check_words(sources[SENTENCES].column("sentence"))
 

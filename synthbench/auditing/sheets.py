@@ -120,7 +120,7 @@ class Annotation:
 
 @dataclass
 class _Sheet:
-    """A sheet being read: the items that it may hold, and the lines of the ids found so far."""
+    """A sheet while it is read: the items it may have, and the line of each id found so far."""
 
     file: Path
     items: Mapping[str, Item]

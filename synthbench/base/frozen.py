@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 CONSTANTS_KEY = "experiment.constants"
 """The configuration's key for changed constants; no plug-in may have a setting of this name."""
@@ -21,6 +21,26 @@ class Constant:
 
     value: Any
     frozen: Any
+
+
+@dataclass(frozen=True)
+class Omitted:
+    """Whether a field has the value at which identities and files leave it out."""
+
+    value: Any
+
+    def __call__(self, given: object) -> bool:
+        """Compare by value."""
+        return bool(given == self.value)
+
+
+def added_field(frozen: Any, description: str = "", **options: Any) -> Any:  # noqa: ANN401 - of the field's type
+    """Declare a setting that came in later; identities and files leave it out while it is `frozen`.
+
+    `frozen` is its first default, which never changes; `options` are those of pydantic's `Field`. Pass a
+    `default` if today's differs.
+    """
+    return Field(**{"default": frozen, **options}, description=description, exclude_if=Omitted(frozen))
 
 
 class WithConstants:

@@ -47,7 +47,7 @@ class BM25Index:
         queries: Sequence[str] | None = None,
         split: Splitter = words_between_spaces,
     ) -> None:
-        """Index one or more `sentences`, each with a word. Default queries: the sentences."""
+        """Index one or more `sentences`; each must have a word. `queries` are the sentences by default."""
         okapi = BM25Okapi([split(sentence) for sentence in sentences])
         okapi.idf = _positive_idf(okapi)
         self.num_sentences = len(sentences)

@@ -26,7 +26,7 @@ def validate(given: Given) -> None:
     from synthbench.config.precisions import check_precisions
 
     experiment = load_experiment(given.file, given.overrides(), with_data=True)
-    check_precisions(experiment)
+    check_precisions(experiment.precisions, experiment.runtime)
     for line in described_models(experiment):
         print(line)
     for note in (*experiment.notes, *experiment.remarks, *missing_keys(experiment).values()):

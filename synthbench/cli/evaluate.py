@@ -18,7 +18,7 @@ from synthbench.suites.known import SUITES, Origin, Suite
 from synthbench.suites.provided import is_own
 
 if TYPE_CHECKING:
-    from synthbench.plugins.contracts import Evaluation
+    from synthbench.plugins.model_contracts import Evaluation
     from synthbench.suites.scoring import Scored, Scoring
 
 SuiteName = Annotated[

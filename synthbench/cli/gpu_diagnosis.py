@@ -157,7 +157,7 @@ def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Ite
     from synthbench.base.terminal import quiet_transformers
     from synthbench.engine.progress import QuietProgress
     from synthbench.models.precision import obstacle
-    from synthbench.plugins.contracts import TrainingContext
+    from synthbench.plugins.model_contracts import TrainingContext
     from synthbench.training.simcse import SimCSE
 
     layers, width, heads = sizes.encoder

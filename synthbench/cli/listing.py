@@ -76,7 +76,7 @@ def _print_overview() -> None:
         print(textwrap.fill(f"{group}: {names}", WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     print()
     print(f"synthbench list NAME: one with its settings; list GROUP: all of a group; list {ALL}: everything")
-    print(f"synthbench list {RECIPES}: ready-made rows for short files, each in two lines")
+    print(f"synthbench list {RECIPES}: ready-made rows for short files, each in a line")
     print(f"synthbench list {EXPERIMENTS}: what `synthbench init --experiment NAME` writes")
 
 
@@ -89,20 +89,13 @@ def _print_experiments() -> None:
 
 
 def _print_recipes() -> None:
-    """Print each recipe in its newest version: what it does, what it needs, and who measured it."""
-    from rich.padding import Padding
-    from rich.text import Text
-
+    """Print a line for each recipe in its newest version: what it does and needs, and who measured it."""
     from synthbench.config.recipes import recipe_faults, recipes
 
-    target = console()
-    target.width = min(target.width, WIDTH)
     for each in recipes().values():
         needs = f" Needs {', '.join(each.needs)}." if each.needs else ""
         measured = f" Measured: {each.measured}." if each.measured else " Not measured."
-        target.print(Text(each.title))
-        line = f"{each.summary} For {', '.join(each.tasks)}.{needs}{measured}"
-        target.print(Padding(Text(line), (0, 0, 0, 4)))
+        print(f"{each.title}: {each.summary} For {', '.join(each.tasks)}.{needs}{measured}")
     for fault in recipe_faults():
         print(fault)
 
@@ -122,7 +115,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from synthbench.cli.reference import REQUIRED, settings_of, summary
+    from synthbench.cli.settings import REQUIRED, settings_of, summary
 
     target = console()
     target.width = min(target.width, WIDTH)
@@ -139,7 +132,8 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 def _contract(plugin: type[Any]) -> list[str]:
     """Describe a method's input and output, or a trainer's model, in lines for the listing."""
-    from synthbench.plugins.contracts import Method, Step, Trainer
+    from synthbench.plugins.contracts import Method, Step
+    from synthbench.plugins.model_contracts import Trainer
 
     if issubclass(plugin, Method):
         roles = [*_roles(plugin.source_roles, ""), *_roles(plugin.optional_source_roles, ", may be left out")]

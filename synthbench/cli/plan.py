@@ -52,7 +52,7 @@ def plan(
     store = open_store()
     found = statuses(planned, store)
     if machines is None and any(status.is_to_run for status in found):
-        check_precisions(experiment)
+        check_precisions(experiment.precisions, experiment.runtime)
     for line in (store_line(), *opening(experiment)):
         print(line)
     _print_totals(found, machines, planned.experiment.runtime, store)

@@ -18,9 +18,10 @@ from synthbench.data.records import RecordKind
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.checks import check_dense, check_encoder, check_files, check_layers, check_pair_reader
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel, Trainer
+from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel
 from synthbench.plugins.files import ALLOWED, may_run_code
 from synthbench.plugins.loading import component
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.sources.models import Source
 from synthbench.worlds import NAME
 
@@ -169,7 +170,7 @@ class Components:
         return self.llms[name]
 
     def use(self, at: Cursor, name: str, kind: RecordKind | None = None, *, learns: bool = False) -> None:
-        """Note that a source is used; note a fault if there is none of that name and kind (None: any kind).
+        """Note that a source is used, or a fault if no source has this name and kind (None: any kind).
 
         `learns`: something is trained on it, so a test set is a fault.
         """
@@ -242,7 +243,7 @@ def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | Named
 def _checks(
     model: Pretrained | NamedLanguageModel, plugin: object, role: str | int
 ) -> Iterator[tuple[Callable[[], None], str]]:
-    """Yield checks of a plug-in's model that don't load it, each with the key that it would blame."""
+    """Yield cheap checks of a plug-in's model, each with the key to name if it fails; none loads it."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         needs_head = plugin.pair_readers().get(str(role)) if isinstance(plugin, Trainer) else None

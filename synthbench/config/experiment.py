@@ -15,7 +15,8 @@ from synthbench.config.published_tables import PublishedAudit, PublishedValue
 from synthbench.config.schema import PartRole
 from synthbench.config.table_options import TableOptions
 from synthbench.models.pretrained import Prompts
-from synthbench.plugins.contracts import Evaluator, Method, Step, Trainer
+from synthbench.plugins.contracts import Method, Step
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
@@ -78,7 +79,7 @@ class SeedOptimization:
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """An evaluator and the test sources that it scores; it learns from the sources in `train` and `dev`."""
+    """An evaluator, the test sources that it scores, and the sources (`train`, `dev`) that it learns from."""
 
     evaluator_name: str
     evaluator: Evaluator

@@ -322,7 +322,7 @@ class _ExperimentLoader:
             self.at["seeds"].add(many)
 
     def _wanted(self, rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
-        """Return the rows that `--variant` selects and those that they start from; all rows without it."""
+        """Return the rows that `--variant` selects and the rows these start from, else all rows."""
         wanted, names = self.overrides.variants, {row.name for row in rows}
         for name in wanted if rows else ():
             if name not in names:

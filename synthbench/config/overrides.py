@@ -64,7 +64,7 @@ class Request:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Rows that a short file gets, and recipes that it can't have."""
+        """The rows of a short file, and the recipes that do not suit its data."""
         return self.expanded.notes
 
     @classmethod

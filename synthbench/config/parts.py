@@ -10,7 +10,8 @@ from synthbench.config.experiment import Part, PrepareStep
 from synthbench.config.problems import Cursor, readable
 from synthbench.config.schema import PartRole, PartSection, StepSection
 from synthbench.data.records import RecordKind
-from synthbench.plugins.contracts import Method, Step, Trainer
+from synthbench.plugins.contracts import Method, Step
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.sources.models import FileSource
 
 

@@ -1,16 +1,12 @@
 """An experiment's precisions, and whether this machine's device supports them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime, device_name
 from synthbench.config.documents import Document, texts_in
 from synthbench.config.problems import Fault
-
-if TYPE_CHECKING:
-    from synthbench.config.experiment import Experiment
 
 KEY, FP32 = "precision", "fp32"
 SECTIONS = ("data", "train")
@@ -33,18 +29,19 @@ def given_precisions(document: Document) -> Iterator[GivenPrecision]:
             yield GivenPrecision(document.location(path), ".".join(map(str, path)), precision)
 
 
-def check_precisions(experiment: "Experiment", *, may_open_gpu: bool = True) -> None:
+def check_precisions(
+    precisions: Collection[GivenPrecision], runtime: Runtime, *, may_open_gpu: bool = True
+) -> None:
     """Raise UserError with a line for each key whose precision the device does not support.
 
     Devices of a cluster are unknown here. Checking a GPU opens it in this process; without `may_open_gpu`,
     the stages check.
     """
-    runtime = experiment.runtime
-    if not experiment.precisions or runtime.executor != "local":
+    if not precisions or runtime.executor != "local":
         return
     faults = dict.fromkeys(
         Fault(given.location, given.key, obstacle)
-        for given in experiment.precisions
+        for given in precisions
         if (obstacle := _obstacle(given.precision, runtime, may_open_gpu=may_open_gpu))
     )
     if faults:

@@ -127,7 +127,7 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
 
 
 def substitute_llm(document: Document, llm: str | None) -> Document:
-    """Replace the file's LLMs by `llm`; None: no change.
+    """Replace the file's LLMs by `llm`; None changes nothing.
 
     An LLM that is `llm` already stays as it is. Under `llms` each gets its own seed: answers still differ.
     """
@@ -146,7 +146,7 @@ def _is_another(named: object, llm: str) -> bool:
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
-    """Let `oracle` judge a run's audits instead of people, unless gold judges; None: no change."""
+    """Let `oracle` judge the audits that people would judge; audits against gold stay. None: no change."""
     for name, audit in document.mapping("audit").items() if oracle is not None else ():
         if isinstance(audit, dict) and "gold" not in audit:
             kept = {key: value for key, value in audit.items() if key != "sheets"}

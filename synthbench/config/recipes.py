@@ -37,7 +37,7 @@ Task = Literal["similarity", "duplicates", "retrieval", "classification"]
 class Rates(Section):
     """Learning rates for base models of one size, and what else this size changes."""
 
-    use: float = Field(gt=0, lt=1, description="the learning rate without a choice on dev")
+    use: float = Field(gt=0, lt=1, description="the learning rate, if none is chosen on dev")
     tries: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         alias="try", min_length=1, description="the learning rates that a choice on dev compares"
     )
@@ -49,7 +49,7 @@ class Recipe(Section):
 
     name: Name = Field(description="the key of its section in `recipes.yaml`")
     version: int = Field(ge=1, description="raised whenever the recipe becomes another run")
-    summary: str = Field(min_length=1, description="one sentence")
+    summary: str = Field(min_length=1, description="what the recipe does, in one sentence")
     tasks: tuple[Task, ...] = Field(min_length=1, description="what the encoder is meant for")
     needs: tuple[Need, ...] = Field(description="the sources, and whether an LLM, that it needs")
     measured: str = Field("", description='the study or paper that measured it; "": none')

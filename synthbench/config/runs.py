@@ -23,7 +23,7 @@ from synthbench.config.schema import AuditSection, EvaluateSection, RunSection, 
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins.contracts import Evaluator, Trainer
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 from synthbench.plugins.task_providers import TaskProvider
 
 LEARNING = ("train", "dev")

@@ -129,7 +129,7 @@ def expand_short(document: Document, folder: Path, substitute: SubstituteSection
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of a short file: its recipe (None: its data are its own), and its patch at a path of the file."""
+    """A row of a short file: its recipe (None if it describes its own data), and a patch with its path."""
 
     name: str
     recipe: Recipe | None
@@ -300,7 +300,7 @@ class _Expansion:
         return {*self.long.mapping("sources"), *([LLM] if has_llm else [])}
 
     def _rows(self, size: Size | None) -> list[_Row]:
-        """Return the rows, first stages before those that start from them; notes what can't be had."""
+        """Return the rows, each after the row it starts from; notes those that are impossible."""
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from synthbench.base.frozen import added_field
+
 MAX_SENTENCE = 200  # characters
 
 
@@ -224,29 +226,25 @@ class TableOptions(_Options):
         " row shown once for all points is compared at each. Or several rows, each with a list of the rows"
         " compared with it, [] for all. null: `baseline`",
     )
-    primary: Names | None = Field(
+    primary: Names | None = added_field(
         None,
         min_length=1,
-        exclude_if=lambda value: value is None,
         description="columns whose comparisons are primary, by name as in `columns`; only these are tested,"
         " and test sets below a primary average. null: the averages, without any all columns",
     )
-    family: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
+    family: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="the primary comparisons among those of `compare_to`, in the same form: each baseline"
         " with its rows, `NAME` or `NAME [AXIS=VALUE]`, [] for all. All others are exploratory: intervals"
         " without a test. null: all",
     )
-    best: bool = Field(
-        default=False,
-        exclude_if=lambda value: not value,
+    best: bool = added_field(
+        False,
         description="true: say which row is significantly above all others at its grid point, in the primary"
         " columns; a family of its own, of all pairs of rows",
     )
-    shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = Field(
-        default_factory=dict,
-        exclude_if=lambda value: not value,
+    shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = added_field(
+        {},
         description=f"row -> a sentence about it below the table, at most {MAX_SENTENCE} characters",
     )
     notes: Names = Field((), description="further notes on the table, a sentence each")

@@ -74,7 +74,7 @@ def check_candidates(at: Cursor, candidates: Sequence[Candidate]) -> None:
 
 
 def with_starts(rows: Sequence[ExperimentRow], names: Sequence[str]) -> list[ExperimentRow]:
-    """Return the rows of these variants and of those that they start from; all rows without names."""
+    """Return the rows of the named variants and of the variants these start from; without names all rows."""
     wanted, before = set(names), set[str]()
     while wanted != before:
         before = set(wanted)

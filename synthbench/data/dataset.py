@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.data.answer_kinds import unfinished_answers
 from synthbench.data.checking import (
     RECORDS_AT_ONCE,
@@ -55,20 +56,17 @@ class Manifest(BaseModel):
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
     notes: list[str] = Field(default_factory=list)
-    measured: dict[str, float] = Field(
-        default_factory=dict,
-        exclude_if=lambda value: not value,
+    measured: dict[str, float] = added_field(
+        {},
         description="the method's own measurements, by name",
     )
-    unfinished_answers: dict[str, int] = Field(
-        default_factory=dict,
-        exclude_if=lambda value: not value,
+    unfinished_answers: dict[str, int] = added_field(
+        {},
         description="failures by kind of incomplete LLM answer: cut off, empty answer, refused, faulty "
         "answer",
     )
-    answered_by: dict[str, list[str]] = Field(
-        default_factory=dict,
-        exclude_if=lambda value: not value,
+    answered_by: dict[str, list[str]] = added_field(
+        {},
         description="names of the models that answered, by the requested model, where they differ",
     )
     content_hash: str = ""

@@ -163,7 +163,7 @@ def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
 
 
 def num_formulas(dataset: SyntheticDataset) -> int:
-    """Return the number of texts that a spreadsheet would run as formulas; exports keep them as they are."""
+    """Count the texts that a spreadsheet would run as formulas; exports do not change them."""
     cells = (cell for row in _rows(dataset) for cell in row.values())
     return sum(isinstance(cell, str) and harmless(cell) != cell for cell in cells)
 

@@ -167,7 +167,7 @@ class Buckets:
         return int((self._next[mine] - self._starts[mine]).sum())
 
     def candidates(self, row: int) -> list[int]:
-        """Return the rows to compare a row with: first those that share most buckets, then lower rows."""
+        """Return the rows to compare a row with, those with most shared buckets first, then by number."""
         import numpy as np
 
         mine = self._rows[row]

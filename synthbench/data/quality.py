@@ -82,7 +82,7 @@ class Quality(BaseModel):
 def examine(
     dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: str = "", words: str = "pairs"
 ) -> Quality:
-    """Return the figures that need samples; without `encode`, those that need no embeddings.
+    """Return the figures of a sample; figures of embeddings only with `encode`.
 
     Self-BLEU (Zhu et al. 2018) is the mean BLEU of each sentence against all others of the sample. The Vendi
     score (Friedman & Dieng 2023) is the exponential of the entropy of the cosine matrix's eigenvalues.

@@ -302,7 +302,7 @@ def _likelihood(value: object) -> float:
 
 
 def value_of(value: object, name: str, score_range: tuple[float, float] = (0.0, 1.0)) -> Any:  # noqa: ANN401
-    """Return the value of a cell in a kind's own column; raises ValueError saying what is wrong."""
+    """Return the value of a record's cell; raises ValueError with the fault."""
     if name == "score":
         return score_of(value, score_range)
     if name == "likelihood":

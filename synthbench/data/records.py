@@ -259,7 +259,7 @@ def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
 
 
 def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
-    """Return the Arrow schema of a record kind: its own columns, then the shared ones, then optional ones."""
+    """Return a record kind's Arrow schema: the kind's columns, the columns of all kinds, optional columns."""
     import pyarrow as pa
 
     types = {

@@ -63,7 +63,7 @@ class AddressObjects:
         found: dict[str, str] = {}
         for entry in self._entries(experiment):
             with suppress(FileNotFoundError):
-                found |= _addresses(unseal(self._objects.read(entry.key)).get("addresses"))
+                found |= _addresses(self._objects.checked(entry.key, unseal).get("addresses"))
         return found
 
     def remember(self, experiment: str, addresses: Mapping[str, str]) -> None:

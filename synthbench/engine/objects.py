@@ -20,6 +20,10 @@ _PASSING = PASSING | {errno.EIO}
 """Errors of a network file system whose server is temporarily unreachable; some report EIO."""
 
 
+TRIES = 3
+"""How often an object is read before its content counts as damaged: a network may truncate replies."""
+
+
 class UnavailableError(UserError):
     """A store did not respond, or requested a retry: the same request may succeed later."""
 
@@ -44,11 +48,6 @@ def first_bytes(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
         most -= len(part)
         if most <= 0:
             return
-
-
-def is_content(parts: Iterable[bytes], content: bytes) -> bool:
-    """Return whether the joined parts equal `content`."""
-    return b"".join(first_bytes(parts, len(content) + 1)) == content
 
 
 class FolderObjects:
@@ -81,10 +80,13 @@ class FolderObjects:
                 # If the server made the link, but its reply was lost, the file has two names. Or this is the
                 # retry of such a request.
                 with suppress(FileNotFoundError):
-                    return new.stat().st_nlink == 2 or is_content(self.parts(key), content)
+                    return new.stat().st_nlink == 2 or self._has(key, content)
                 return False
             sync_folder(new.parent)
         return True
+
+    def _has(self, key: str, content: bytes) -> bool:
+        return b"".join(first_bytes(self.parts(key), len(content) + 1)) == content
 
     def write(self, key: str, content: bytes | Path) -> None:
         """Write or overwrite an object."""

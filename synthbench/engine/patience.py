@@ -5,15 +5,17 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synthbench.base.durability import MOST_BYTES
+from synthbench.base.durability import MOST_BYTES, DamagedFileError
 from synthbench.base.errors import UserError
 from synthbench.engine.cloud_objects import CloudObjects
 from synthbench.engine.objects import (
+    TRIES,
     ExpiredError,
     FolderObjects,
     ListedObject,
@@ -106,6 +108,16 @@ class PatientObjects:
     def read(self, key: str) -> bytes:
         """Return an object's content, truncated to MOST_BYTES + 1 bytes; raises FileNotFoundError."""
         return self._ask(lambda: b"".join(first_bytes(self.inner.parts(key), MOST_BYTES + 1)))
+
+    def checked(self, key: str, parse: Callable[[bytes], Answer]) -> Answer:
+        """Return what `parse` makes of an object's content; raises FileNotFoundError.
+
+        If `parse` raises DamagedFileError, the network may have truncated the reply: it is read again.
+        """
+        for _ in range(TRIES - 1):
+            with suppress(DamagedFileError):
+                return parse(self.read(key))
+        return parse(self.read(key))
 
     def download(self, key: str, file: Path, size: int) -> None:
         """Write an object's content to a file, truncated to `size` + 1 bytes; raises FileNotFoundError."""

@@ -392,6 +392,8 @@ class RunMonitor:
 
     def __str__(self) -> str:
         """The run's progress, in one line."""
+        if self.missing is None:
+            return "getting ready"
         done, total = self.counts
         now, waits = self.now, self.waits
         more = (f"; now: {now}" if now else "") + (f"; waiting for {waits}" if waits and not now else "")

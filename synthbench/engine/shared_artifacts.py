@@ -21,12 +21,10 @@ from synthbench.base.durability import DamagedFileError, file_hash, read_sealed,
 from synthbench.base.errors import UserError
 from synthbench.engine.listing import Listing, at_once, attempt_key, commit_key, listing_of
 from synthbench.engine.local_artifacts import LocalArtifacts
-from synthbench.engine.objects import ListedObject
+from synthbench.engine.objects import TRIES, ListedObject
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
 
-TRIES = 3
-"""Attempts at a download: damage may come from the network."""
 FEW = 500
 """Up to this many artifacts are listed one by one, else with the rest of the store: 1,000 files a request."""
 

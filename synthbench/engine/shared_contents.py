@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 
+from synthbench.base.durability import DamagedFileError
 from synthbench.engine.holdings import DISCARDED, UNFINISHED, Holding, StoreEntry
 from synthbench.engine.leases import CLEANING
 from synthbench.engine.listing import Listing
@@ -133,9 +134,16 @@ class SharedContents:
     def _needed_by(self, note: ListedObject) -> list[str]:
         """Return the identities in a run's note; [] if it is damaged or gone."""
         found = None
-        with suppress(FileNotFoundError, ValueError, RecursionError):
-            found = json.loads(self._objects.read(note.key))
+        with suppress(FileNotFoundError, DamagedFileError):
+            found = self._objects.checked(note.key, _parsed)
         return [each for each in found if is_identity(each)] if isinstance(found, list) else []
+
+
+def _parsed(note: bytes) -> object:
+    try:
+        return json.loads(note)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError("is unreadable") from error
 
 
 def _attempt(file: ListedObject) -> Attempt:

@@ -140,7 +140,7 @@ class SharedLedger:
 
     def _receive_one(self, copy: LedgerCopy, entry: LedgerEntry) -> None:
         try:
-            rows = unseal(self._objects.read(entry.key)).get("rows")
+            rows = self._objects.checked(entry.key, unseal).get("rows")
             if not isinstance(rows, list):
                 raise ValueError("no rows")
             copy.receive(entry.last, rows, is_merged=entry.is_merged)

@@ -154,7 +154,7 @@ class SharedWork:
             parts = _SAVE.fullmatch(entry.key)
             if parts and parts[4] == STAGE_FILE:
                 with suppress(FileNotFoundError, DamagedFileError):
-                    record = parsed_record(self._objects.read(entry.key), is_shared=True)
+                    record = self._objects.checked(entry.key, partial(parsed_record, is_shared=True))
                     if all(map(_FILE.fullmatch, record["files"])):
                         found[Save(int(parts[2]), parts[3])] = record
         return found

@@ -11,8 +11,10 @@ import pickle
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from synthbench.base.durability import DamagedFileError
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.engine.jobs import JobOutcome, StageJob
@@ -22,7 +24,6 @@ KEY_VARIABLE = "SYNTHBENCH_SLURM_KEY"
 """Holds the run's key in its tasks."""
 FOLDER = "slurm"
 _KEY = linear_pattern(r"slurm/[0-9a-f]{32}/(jobs/[0-9]{1,3}|claims|ended|refused)/([0-9_]{1,40})")
-_MOST_BYTES_OF_A_NAME = 1000
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class Queue:
 
     def open(self, code: str) -> None:
         """Open the queue to tasks that have this code."""
-        self.objects.write(self._name("code"), code.encode())
+        self.objects.write(*self._signed("code", code))
 
     def code(self) -> str:
         """Return the run's code; "" if the run is over."""
-        return self._text("code")
+        return self._unsigned("code") or ""
 
     def put(self, number: int, gpus: int, job: StageJob) -> None:
         """Add a job for a task with so many GPUs."""
@@ -83,11 +84,11 @@ class Queue:
 
     def claim(self, number: int, task: str) -> bool:
         """Take a job for a task; False if another task has."""
-        return self.objects.create(self._name(f"claims/{number}"), task.encode())
+        return self.objects.create(*self._signed(f"claims/{number}", task))
 
     def taker(self, number: int) -> str:
         """Return the task that took a job, "" if none."""
-        return self._text(f"claims/{number}")
+        return self._unsigned(f"claims/{number}") or ""
 
     def job(self, number: int, gpus: int) -> StageJob | None:
         """Return a job; None if it has ended meanwhile. Raises UserError if the run has not written it."""
@@ -126,12 +127,6 @@ class Queue:
     def _name(self, name: str) -> str:
         return f"{FOLDER}/{self.run}/{name}"
 
-    def _text(self, name: str) -> str:
-        try:
-            return self.objects.read(self._name(name))[:_MOST_BYTES_OF_A_NAME].decode(errors="replace")
-        except FileNotFoundError:
-            return ""
-
     def _signature(self, name: str, content: bytes) -> bytes:
         return hmac.digest(self.key, f"{self.run}/{name}\n".encode() + content, hashlib.sha256)
 
@@ -142,13 +137,18 @@ class Queue:
     def _unsigned(self, name: str) -> Any:  # noqa: ANN401 - what was put there
         """Return a signed object's value, None if there is none."""
         try:
-            found = self.objects.read(self._name(name))
+            return pickle.loads(self.objects.checked(self._name(name), partial(self._signed_part, name)))
         except FileNotFoundError:
             return None
+        except DamagedFileError:
+            reason = f"{self._name(name)} is not by this run or its tasks; remove it"
+            raise UserError(f"{self.objects}: {reason}") from None
+
+    def _signed_part(self, name: str, content: bytes) -> bytes:
         length = hashlib.sha256().digest_size
-        if not hmac.compare_digest(found[:length], self._signature(name, found[length:])):
-            raise UserError(f"{self.objects}: {self._name(name)} is not by this run or its tasks; remove it")
-        return pickle.loads(found[length:])
+        if not hmac.compare_digest(content[:length], self._signature(name, content[length:])):
+            raise DamagedFileError("has another signature")
+        return content[length:]
 
 
 def numbers(entries: Entries, gpus: int) -> Iterable[int]:

@@ -26,8 +26,9 @@ from synthbench.models.work import (
     shape_of_base,
     weighted_size,
 )
-from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
+from synthbench.plugins.contracts import Component, Method, Step
 from synthbench.plugins.loading import component
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 from synthbench.stages.asking import LLM_KEY, NEED, SHARD_KEY
 from synthbench.stages.data import ReadSource
 from synthbench.stages.generation import SOURCE

@@ -19,7 +19,7 @@ from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.estimates.facts import SENTENCES, StageFacts, StageView, models_of, work_of, works_on
 from synthbench.models.work import BYTES_READ, Shape, Work, shape_of_base
-from synthbench.plugins.contracts import Trainer
+from synthbench.plugins.model_contracts import Trainer
 
 REACHED = 0.5
 """The assumed share of a data sheet's operations and bytes per second."""

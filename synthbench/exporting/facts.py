@@ -11,7 +11,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import Manifest, StoredRecords
 from synthbench.engine.artifacts import DATASET_FOLDER
 from synthbench.exporting.subject import Subject, stored
-from synthbench.plugins.contracts import Evaluator
+from synthbench.plugins.model_contracts import Evaluator
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import CostResult, DatasetSummary, RecordExcerpt, TaskScores
 from synthbench.reporting.trace import ingredient_text

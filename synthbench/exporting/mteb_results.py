@@ -212,7 +212,7 @@ def _is_encoder(model: Stage) -> bool:
 
 
 def _require_same_content(task: Any, measured: MeasuredTask) -> None:  # noqa: ANN401
-    """Raise UserError unless the pairs' number, lengths and gold scores match those that mteb publishes."""
+    """Raise UserError if number, lengths or gold scores of the pairs differ from what mteb publishes."""
     data = task.metadata.dataset
     if measured.revisions.get(data["path"]) == data["revision"]:
         return

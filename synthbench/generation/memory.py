@@ -1,4 +1,4 @@
-"""Device memory: how many sequences fit, which errors mean that it is exhausted, and integers sent to it."""
+"""A device's memory: how many sequences fit, which errors mean that it is full, and sending numbers to it."""
 
 from typing import TYPE_CHECKING
 

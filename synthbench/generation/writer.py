@@ -159,7 +159,7 @@ class Scheduler:
         return [*self._in_work.values(), *([self._next] if self._next else [])]
 
     def _fill(self) -> Iterator[Written]:
-        """Admit attempts while there is room, reading prompts when none are left; yield too long inputs.
+        """Start attempts while there is room; read the next prompts if none wait. Yield too long inputs.
 
         Attempts are admitted before the next prompts overwrite theirs.
         """

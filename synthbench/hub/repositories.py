@@ -190,7 +190,7 @@ class HubRepository:
 
     @property
     def _is_listed(self) -> bool:
-        """Whether the library knows all file names, so that it can tell whether files are missing."""
+        """Whether the hub's library can list the files, and so can say which are missing."""
         return (self.cache / "trees" / f"{self.cached_commit}.json").is_file()
 
     def _require_hub(self) -> None:
@@ -263,7 +263,7 @@ class HubRepository:
 
 @dataclass(frozen=True)
 class HubFiles:
-    """Files of a data set: of each group, those that match its first pattern with a match."""
+    """Files of a data set: in each group, all matches of the first pattern that matches any file."""
 
     repository: HubRepository
     groups: tuple[tuple[str, ...], ...]

@@ -43,7 +43,7 @@ FREE = Cost(0, 0, 0.0)
 
 @dataclass(frozen=True)
 class Spent:
-    """What is used up of the budgets."""
+    """The dollars and tokens that were spent of the budgets."""
 
     usd: float
     tokens: int
@@ -58,7 +58,7 @@ class Spending:
         self._of = (account.experiment, endpoint.name, endpoint.model)
 
     def total(self) -> Spent:
-        """Return what is used up, including attempts in flight or in doubt."""
+        """Return what was spent; attempts in flight or in doubt count in full."""
         experiment, *model = self._of
         rows = self._database.execute(
             "SELECT usd, tokens FROM spending"

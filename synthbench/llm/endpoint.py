@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.prices import PACKAGE, Price, list_prices
 
@@ -73,7 +74,7 @@ class CommonPacing(BaseModel):
 
 
 class Pacing(CommonPacing):
-    """All limits of a service: rates and batches, too."""
+    """All limits of a service, its rates and batches among them."""
 
     requests_per_minute: int | None = Field(
         None, ge=1, description="maximum requests per minute; null: no limit"
@@ -100,43 +101,36 @@ class AnswerOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    reasoning_effort: str | None = Field(
+    reasoning_effort: str | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         pattern=r"^[a-z]+$",
         description="reasoning effort, in the service's words: low, medium, high ...",
     )
-    max_completion_tokens: int | None = Field(
+    max_completion_tokens: int | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         ge=1,
         description="maximum number of tokens of thoughts and answer; replaces the method's `max_tokens`, "
         "which newer services refuse",
     )
-    response_format: dict[str, Any] | None = Field(
+    response_format: dict[str, Any] | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="format of answers, such as {type: json_schema, json_schema: {...}}",
     )
-    system_prompt: bool = Field(
+    system_prompt: bool = added_field(
         True,
-        exclude_if=lambda value: value is True,
         description="false: merge the system message into the user's, for models without that role",
     )
-    unsent: tuple[SamplingName, ...] = Field(
+    unsent: tuple[SamplingName, ...] = added_field(
         (),
-        exclude_if=lambda names: not names,
         description="sampling parameters that the model refuses, such as [temperature, top_p]; they are left"
         " out of each request, so the service's defaults hold",
     )
-    chat_template_kwargs: dict[str, Any] | None = Field(
+    chat_template_kwargs: dict[str, Any] | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="options of the chat template, such as {enable_thinking: false}, for vLLM",
     )
-    extra_body: dict[str, Any] | None = Field(
+    extra_body: dict[str, Any] | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="further keys of each request, such as {top_k: 20} or a router's {provider: {...}}",
     )
 

@@ -89,5 +89,5 @@ def _decoded(answer: str) -> Iterator[Any]:
 
 
 def _num_read(error: json.JSONDecodeError) -> int:
-    """Return the number of characters parsed before an error; it counts lines up to its position, too."""
+    """Return how many characters a failed parse has read: up to the fault, or all if a text has no end."""
     return len(error.doc) if error.msg.startswith("Unterminated") else error.pos + 1

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import did_you_mean
+from synthbench.base.frozen import added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
@@ -47,15 +48,12 @@ class Question(BaseModel):
     max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
         "unset", description="maximum length of an answer in tokens, thoughts included; unset: not sent"
     )
-    # Identities leave it out while it is off: the key came later.
-    explanation: bool = Field(
+    explanation: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="ask the LLM to explain before it answers; answers are longer, and often judged better",
     )
-    expected: bool = Field(
+    expected: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="take the expected grade, or the probability of yes, by the log-probabilities of the"
         " answer's token, instead of the answer; for LLMs that give them",
     )

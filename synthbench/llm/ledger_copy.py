@@ -99,7 +99,7 @@ class LedgerCopy:
         self._database.execute("UPDATE progress SET entry = ?, has_turn = 1", (entry,))
 
     def unsent(self) -> ChangedRows:
-        """Return the first MOST_ROWS rows that have changed here and were not sent."""
+        """Return at most MOST_ROWS rows that this machine changed and has not sent yet."""
         with self._database.transaction():
             oldest = "SELECT number FROM changes WHERE entry IS NULL ORDER BY number LIMIT ?"
             last = self._number(f"SELECT coalesce(max(number), 0) FROM ({oldest})", MOST_ROWS)
@@ -145,7 +145,7 @@ class LedgerCopy:
         return [entry for (entry,) in self._database.execute(query)]
 
     def rows_of(self, entry: int) -> list[Row]:
-        """Return the rows of an unmerged entry, as they are now."""
+        """Return the present content of the rows of an unmerged entry."""
         return self._rows("entry = ?", entry)
 
     def merged(self, entries: Iterable[int]) -> None:

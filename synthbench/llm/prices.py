@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synthbench.base.frozen import added_field
+
 if TYPE_CHECKING:
     from decimal import Decimal
 
@@ -29,10 +31,9 @@ class Price(BaseModel):
     output: float = Field(ge=0, description="US dollars per million tokens of answers")
     date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="date of the price")
     batch: float = Field(1.0, ge=0, description="batch price as a share of the price")
-    cached_input: float | None = Field(
+    cached_input: float | None = added_field(
         None,
         ge=0,
-        exclude_if=lambda value: value is None,
         description="US dollars per million prompt tokens in the service's cache. Default: as `input`",
     )
 

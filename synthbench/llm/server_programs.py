@@ -43,7 +43,7 @@ def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> S
 
 
 def transformers(model: str, commit: str | None, start_timeout_s: float) -> Served:
-    """Return `transformers serve`, where the model's name is the text that it is loaded by.
+    """Return the command `transformers serve`; requests name the model by its id or folder.
 
     Each request replaces the checkpoint's own sampling defaults by those of OpenAI's API.
     """

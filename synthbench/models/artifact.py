@@ -18,12 +18,13 @@ from synthbench.base.errors import UserError
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.facts import EncoderKind, facts_in
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.loading import Dtype
 from synthbench.models.own_code import foreign_module, why_untrusted
 from synthbench.models.precision import Precision, check_precision
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.warm import loaded
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.runtime import progress_task
 from synthbench.base.terminal import quiet_transformers
 from synthbench.models.batching import length_sorted_units
+from synthbench.models.building import folder_of_encoder, layers_kept, seeded, transformer_of
 from synthbench.models.loading import (
     check_vocabulary,
     convert_weights,
@@ -19,14 +20,7 @@ from synthbench.models.loading import (
     weights_in,
 )
 from synthbench.models.precision import Precision, reading_in
-from synthbench.models.pretrained import (
-    Pretrained,
-    Prompts,
-    folder_of_encoder,
-    layers_kept,
-    seeded,
-    transformer_of,
-)
+from synthbench.models.pretrained import Pretrained, Prompts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -193,7 +187,7 @@ class SearchEncoder(ABC):
 
     @abstractmethod
     def _unit(self, encoded: Any) -> Any:  # noqa: ANN401 - whatever `options` make the library return
-        """Return one unit's vectors as they are kept."""
+        """Return one unit's vectors in the form in which they are stored."""
 
     @abstractmethod
     def _joined(self, parts: list[Any], order: "NDArray[np.intp]") -> Any:  # noqa: ANN401

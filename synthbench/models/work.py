@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def num_parameters(self) -> int:
-        """Parameters of the layers and of the vocabulary, which a decoder multiplies with, too."""
+        """Parameters of the layers and of the vocabulary; a decoder computes with both."""
         return self.layer_parameters + self.vocabulary * self.width
 
     @property

@@ -54,7 +54,8 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.audits import deliver_sheet
 from synthbench.results.collect import collect, request
 from synthbench.results.so_far import runs_so_far
-from synthbench.tracking.live import LiveNames, import_tracking, live_tracking
+from synthbench.tracking.live import LiveNames
+from synthbench.tracking.live_worker import import_tracking, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 from synthbench.tracking.trackio_copy import copy_to_trackio, is_wanted
@@ -124,7 +125,7 @@ def compute(
     progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
     to_run = [status.stage for status in statuses(plan, store) if status.is_to_run]
     if experiment.precisions and to_run:
-        check_precisions(experiment, may_open_gpu=False)
+        check_precisions(experiment.precisions, experiment.runtime, may_open_gpu=False)
     if lacking := missing(files_on_hub(to_run)):
         progress.say(f"looking up {len(lacking):,} name{'s' * (len(lacking) != 1)} on the hub")
         look_up(lacking, experiment)

@@ -163,7 +163,7 @@ def _without_hub(repositories: Iterable[HubRepository]) -> str:
 
 
 def planned(experiment: Experiment) -> Plan:
-    """Return the plan; without the hub that it needs, one error names everything that is missing."""
+    """Return the plan. If the hub is needed and can't be reached, one error names all that is missing."""
     outline = make_outline(experiment)
     if not outline.not_at_hand:
         return outline
@@ -201,7 +201,7 @@ def in_bytes(number: float) -> str:
 def download(found: Found) -> None:
     """Download what is missing.
 
-    Raises UserError as `look_up`, if the disk is full, or if a library for a tokenizer is not installed.
+    Raises UserError for what `look_up` refuses, for a full disk, and for a missing tokenizer library.
     """
     for files in found.needs:
         if isinstance(files, ModelFiles):

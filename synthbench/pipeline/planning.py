@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
 from synthbench.base.errors import NotAvailableError, UserError
-from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.experiment import (
     AuditPlan,
     Candidate,
@@ -25,17 +24,20 @@ from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import START, Stage
+from synthbench.pipeline.planned_stages import Address, PlannedStages, summed
 from synthbench.plugins.contracts import GeneratedData, Method, Need
-from synthbench.plugins.loading import component
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.stages.asking import AGAINST, NEED, SHARED, Shard
 from synthbench.stages.auditing import GOLD, AuditLabels
-from synthbench.stages.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
+from synthbench.stages.data import ExcludePairs, JoinLearning, ReadOwnTask
 from synthbench.stages.evaluation import Evaluate
 from synthbench.stages.generation import SOURCE, Generate, GenerateShard
 from synthbench.stages.own_prompts import own_prompts, reads_queries
 from synthbench.stages.preparation import ApplyStep, Prepare
 from synthbench.stages.training import DATA, PAUSED, Select, Train
+
+_Made = dict[str, tuple[Stage, Stage]]
+"""A row's earlier parts, each before and after its prepare steps."""
 
 
 def make_plan(experiment: Experiment) -> Plan:
@@ -62,20 +64,9 @@ def make_sketch(experiment: Experiment) -> Plan:
     return _Planner(replace(experiment, seeds=experiment.seeds[:1]), does_without=(UserError,)).make()
 
 
-class _Planner:
-    def __init__(self, experiment: Experiment, does_without: tuple[type[UserError], ...] = ()) -> None:
-        self.experiment = experiment
-        self.does_without = does_without
-        self.plan = Plan(experiment)
-        self.messages: dict[str, None] = {}
-        self.absent: set[str] = set()
-        self.sources = {
-            name: Stage(ReadSource(source, experiment.roots), label=name)
-            for name, source in experiment.sources.items()
-        }
-
+class _Planner(PlannedStages):
     def make(self) -> Plan:
-        self._check_sources()
+        self.check_sources()
         for variant in self.experiment.variants:
             seeds = self.experiment.seeds
             for seed in seeds if self.experiment.is_seeded(variant) else seeds[:1]:
@@ -88,32 +79,9 @@ class _Planner:
         self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
         return self.plan
 
-    def _check_sources(self) -> None:
-        """Check for missing sources first, since everything else depends on them."""
-        configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
-        evaluations = [evaluation for config in configs for evaluation in config.evaluations]
-        optional = {name for evaluation in evaluations for name in evaluation.optional}
-        for name, stage in self.sources.items():
-            try:
-                _ = stage.operation.outside
-            except UserError as error:
-                if name in optional:
-                    self.absent.add(name)
-                elif isinstance(error, self.does_without):
-                    self._do_without(stage, error, f"sources.{name}")
-                else:
-                    location = self.experiment.document.location(("sources", name))
-                    where = f"{location}: sources.{name}" if location else f"sources.{name}"
-                    self.messages.update(dict.fromkeys(f"{where}: {line}" for line in error.messages))
-        if self.messages:
-            raise UserError(*self.messages)
-        for evaluation in evaluations:
-            if not self.absent.isdisjoint((*evaluation.train, *evaluation.dev)):
-                self.absent.update(evaluation.if_found)
-
     def _run(self, variant: Variant, seed: int) -> PlannedRun:
         row = f"{variant.name}|{json.dumps(dict(variant.axes), sort_keys=True)}|{seed}"
-        address = _Address(row, f"{variant.label} seed {seed}", seed)
+        address = Address(row, f"{variant.label} seed {seed}", seed)
         trained = [self._candidate(candidate, address) for candidate in variant.candidates]
         models = [model for model, _ in trained if model is not None]
         model = self._best(variant.candidates, models, address)
@@ -124,32 +92,32 @@ class _Planner:
         return PlannedRun(variant, seed, data, tuple(models), model, evaluations, audits)
 
     def _best(
-        self, candidates: Sequence[Candidate], models: Sequence[Stage], address: "_Address"
+        self, candidates: Sequence[Candidate], models: Sequence[Stage], address: Address
     ) -> Stage | None:
         """Return the only model, or the stage that chooses the best of several; None without models."""
         if len(models) < 2:
             return models[0] if models else None
         inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
         operation = Select(tuple(candidate.chosen for candidate in candidates))
-        return self._add(Stage(operation, inputs, address.label), f"{address.key}|select")
+        return self.add(Stage(operation, inputs, address.label), f"{address.key}|select")
 
-    def _start(self, start: Start, address: "_Address") -> Stage:
+    def _start(self, start: Start, address: Address) -> Stage:
         """Return the model that a training starts from, trained with the same seed."""
-        inner = _Address(f"{address.key}|start", f"{start.label} seed {address.seed}", address.seed)
+        inner = Address(f"{address.key}|start", f"{start.label} seed {address.seed}", address.seed)
         trained = [self._candidate(candidate, inner) for candidate in start.candidates]
         model = self._best(start.candidates, [model for model, _ in trained if model is not None], inner)
         assert model is not None, "loading the file has checked it"
         return model
 
-    def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: "_Address") -> Stage:
+    def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: Address) -> Stage:
         label = f"{audit.name} of {audit.part} for {address.label}"
         inputs = {"data": parts[audit.part]}
         if audit.gold is not None:
             inputs[GOLD] = parts[audit.gold]
         stage = Stage(AuditLabels(audit), inputs, label)
-        return self._add(stage, f"{address.key}|audit.{audit.name}")
+        return self.add(stage, f"{address.key}|audit.{audit.name}")
 
-    def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage | None, dict[str, Stage]]:
+    def _candidate(self, candidate: Candidate, address: Address) -> tuple[Stage | None, dict[str, Stage]]:
         config = candidate.config
         if candidate.chosen:
             chosen = json.dumps(dict(candidate.chosen), sort_keys=True)
@@ -160,7 +128,7 @@ class _Planner:
         parts = {name: prepared for name, (_, prepared) in made.items()}
         return self._train(config, parts, address), parts
 
-    def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage | None:
+    def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: Address) -> Stage | None:
         if config.trainer is None:
             return None
         trained_on = [part for part in config.parts if part.train_on]
@@ -174,7 +142,7 @@ class _Planner:
         if any(temperature is not None for temperature in temperatures):
             operation = replace(operation, temperatures=temperatures)
         if (selection := config.selection) is not None:
-            inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
+            inputs |= {f"dev:{index}": self.source(name) for index, name in enumerate(selection.sources)}
             inputs |= {f"dev-part:{index}": parts[name] for index, name in enumerate(selection.parts)}
             operation = replace(
                 operation,
@@ -187,29 +155,29 @@ class _Planner:
         operation = _selecting(operation, inputs)
         if config.seed_optimization is not None:
             inputs[PAUSED] = self._best_start(operation, inputs, config.seed_optimization, address)
-        return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+        return self.add(Stage(operation, inputs, address.label), f"{address.key}|train")
 
     def _best_start(
-        self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: "_Address"
+        self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: Address
     ) -> Stage:
         """Return the Select stage over paused trainings with several seeds, which no other run shares."""
-        seeds = [_sum(training.seed * how.seeds, turn) for turn in range(how.seeds)]
+        seeds = [summed(training.seed * how.seeds, turn) for turn in range(how.seeds)]
         starts = {}
         for seed in seeds:
             inner = address.within(f"seed {seed}", f"{address.label}, {how.at:.0%} with seed {seed}")
             start = Stage(replace(training, seed=seed, until=how.at), dict(inputs), inner.label)
-            starts[f"candidate:{seed}"] = self._add(start, f"{inner.key}|train")
+            starts[f"candidate:{seed}"] = self.add(start, f"{inner.key}|train")
         choice = Select(tuple({"seed": seed} for seed in seeds))
         label = f"{address.label} among {how.seeds} seeds"
-        return self._add(Stage(choice, starts, label), f"{address.key}|select-seed")
+        return self.add(Stage(choice, starts, label), f"{address.key}|select-seed")
 
-    def _part(self, part: Part, made: "_Made", address: "_Address") -> tuple[Stage, Stage]:
+    def _part(self, part: Part, made: _Made, address: Address) -> tuple[Stage, Stage]:
         """Return the part before and after its steps; `made` are the earlier parts."""
         if part.method is None:
             assert part.source is not None
-            stage = self._training_source(part.source, address)
+            stage = self.training_source(part.source, address)
         else:
-            method, given = self._seeded(part.method, address), part.roles or {}
+            method, given = self.seeded(part.method, address), part.roles or {}
             known = (*method.source_roles, *method.optional_source_roles)
             roles = {role: self._role_source(given[role], made, address) for role in known if role in given}
             is_chained = any(isinstance(source, PartRole) for source in given.values())
@@ -218,14 +186,14 @@ class _Planner:
             )
         return stage, self._prepared(part, stage, address)
 
-    def _role_source(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
+    def _role_source(self, source: str | PartRole, made: _Made, address: Address) -> Stage:
         """Return the stage that a role takes: a source, or another part."""
         if isinstance(source, PartRole):
             bare, prepared = made[source.part]
             return prepared if source.prepared else bare
-        return self._training_source(source, address)
+        return self.training_source(source, address)
 
-    def _prepared(self, part: Part, stage: Stage, address: "_Address") -> Stage:
+    def _prepared(self, part: Part, stage: Stage, address: Address) -> Stage:
         """Return the part after its steps."""
         key = f"prepare.{part.name}"
         label = f"{part.name} for {address.label}"
@@ -233,28 +201,28 @@ class _Planner:
             stage = self._applied(steps, stage, address.within(f"{key}.{number}" if number else key, label))
         return stage
 
-    def _applied(self, steps: tuple[PrepareStep, ...], stage: Stage, address: "_Address") -> Stage:
+    def _applied(self, steps: tuple[PrepareStep, ...], stage: Stage, address: Address) -> Stage:
         others = dict.fromkeys(name for step in steps for name in step.plugin.others())
         inputs = {"data": stage}
-        inputs |= {AGAINST + name: self._source(name) for name in others if name not in self.absent}
+        inputs |= {AGAINST + name: self.source(name) for name in others if name not in self.absent}
         step = steps[0]
         if step.plugin.is_plain:
-            return self._add(Stage(Prepare(steps), inputs, address.label), address.key)
+            return self.add(Stage(Prepare(steps), inputs, address.label), address.key)
         for name, need in step.plugin.needs().items():
-            learnt = {source: self._training_source(source, address) for source in others}
+            learnt = {source: self.training_source(source, address) for source in others}
             inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
             inputs[NEED + name] = self._need(need, learnt, inner)
         encoders = [stage for name, stage in inputs.items() if name.startswith(NEED)]
         found = own_prompts(*encoders) if step.plugin.reads_queries else ()
         operation = ApplyStep(step.name, step.plugin, step.llm, found)
-        return self._add(Stage(operation, inputs, f"{step.name} of {address.label}"), address.key)
+        return self.add(Stage(operation, inputs, f"{step.name} of {address.label}"), address.key)
 
     def _generate(
         self,
         name: str,
         method: Method,
         roles: Mapping[str, Stage],
-        address: "_Address",
+        address: Address,
         *,
         llm: NamedLLM | None = None,
         is_chained: bool = False,
@@ -297,27 +265,27 @@ class _Planner:
                 f"{whole.label}, shard {number + 1} of {of}",
                 paid_by=whole.identity,
             )
-            shards.append(self._add(shard, f"{key}.{number}"))
-        return self._add(replace(whole, shards=tuple(shards)), key)
+            shards.append(self.add(shard, f"{key}.{number}"))
+        return self.add(replace(whole, shards=tuple(shards)), key)
 
     def _need(
         self,
         need: Need,
         sources: Mapping[str, Stage],
-        address: "_Address",
+        address: Address,
         *,
         llm: NamedLLM | None = None,
         is_chained: bool = False,
     ) -> Stage:
         if isinstance(need, GeneratedData):
-            method = self._configured("methods", need.method, need.config)
+            method = self.configured("methods", need.method, need.config)
             inner = {role: sources[ours] for role, ours in need.sources.items() if ours in sources}
             return self._generate(need.method, method, inner, address, llm=llm, is_chained=is_chained)
-        trainer = self._configured("trainers", need.trainer, need.config)
+        trainer = self.configured("trainers", need.trainer, need.config)
         inputs = {f"{DATA}{index}": sources[role] for index, role in enumerate(need.data)}
         operation = Train(need.trainer, trainer, need.seed)
         if need.selection in sources:
-            evaluator = self._configured("evaluators", need.evaluator, {})
+            evaluator = self.configured("evaluators", need.evaluator, {})
             inputs["dev:0"] = sources[need.selection]
             operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
             operation = _selecting(operation, inputs)
@@ -325,11 +293,9 @@ class _Planner:
             section = SeedOptimizationSection.model_validate(need.seed_optimization)
             how = SeedOptimization(section.seeds, section.at)
             inputs[PAUSED] = self._best_start(operation, inputs, how, address)
-        return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+        return self.add(Stage(operation, inputs, address.label), f"{address.key}|train")
 
-    def _evaluations(
-        self, config: RunConfig, model: Stage, address: "_Address"
-    ) -> Iterator[tuple[str, Stage]]:
+    def _evaluations(self, config: RunConfig, model: Stage, address: Address) -> Iterator[tuple[str, Stage]]:
         for evaluation in config.evaluations:
             for task in (*evaluation.tasks, *evaluation.if_found):
                 if task in self.absent:
@@ -339,69 +305,28 @@ class _Planner:
                 if evaluation.prompts is None and reads_queries(evaluation.evaluator):
                     operation = replace(operation, own_prompts=own_prompts(model))
                 stage = Stage(operation, inputs, f"{address.label} on {task}")
-                yield task, self._add(stage, f"{address.key}|evaluate.{task}")
+                yield task, self.add(stage, f"{address.key}|evaluate.{task}")
 
     def _task(self, task: str, evaluation: EvaluationPlan) -> Stage:
         if isinstance(evaluation.evaluator, TaskProvider):
             read = ReadOwnTask(evaluation.evaluator_name, evaluation.evaluator, task)
-            return self._add(Stage(read, label=task), f"source.{task}")
-        stage = self._source(task)
+            return self.add(Stage(read, label=task), f"source.{task}")
+        stage = self.source(task)
         if evaluation.exclude:
-            inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
+            inputs = {"task": stage, **{f"gold:{name}": self.source(name) for name in evaluation.exclude}}
             label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
-            stage = self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
+            stage = self.add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
         # If the task is its own dev set (as for thresholds), add it only once.
         own = self.sources[task].identity
         dev = tuple(name for name in evaluation.dev if self.sources[name].identity != own)
         learning = {"train": evaluation.train, "dev": dev}
         if any(learning.values()):
             inputs = {"task": stage} | {
-                f"{split}:{name}": self._source(name) for split, names in learning.items() for name in names
+                f"{split}:{name}": self.source(name) for split, names in learning.items() for name in names
             }
             label = f"{' and '.join(name for names in learning.values() for name in names)} to {task}"
-            stage = self._add(Stage(JoinLearning(), inputs, label), f"join.{task}")
+            stage = self.add(Stage(JoinLearning(), inputs, label), f"join.{task}")
         return stage
-
-    def _do_without(self, stage: Stage, error: UserError, where: str = "") -> None:
-        """Record what is missing, and plan the stage without it."""
-        stage.operation.assume(_NOT_AT_HAND)
-        for message in error.messages:
-            self.plan.not_at_hand.setdefault(message, []).extend([where] if where else [])
-
-    def _source(self, name: str) -> Stage:
-        return self._add(self.sources[name], f"source.{name}")
-
-    def _training_source(self, name: str, address: "_Address") -> Stage:
-        """Return a training source: one sample for all seeds, or one per seed."""
-        source = self.experiment.sources[name]
-        if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
-            return self._source(name)
-        sample = source.sample.model_copy(update={"seed": _sum(source.sample.seed, address.seed)})
-        drawn = ReadSource(source.model_copy(update={"sample": sample}), self.experiment.roots)
-        return self._add(Stage(drawn, label=f"{name} seed {address.seed}"), f"source.{name}|{address.seed}")
-
-    def _seeded(self, method: Method, address: "_Address") -> Method:
-        """Return the method with the run's seed, if generation varies by seed and the method has one."""
-        own = getattr(method, "seed", None)
-        if "generation" not in self.experiment.vary or not isinstance(own, int):
-            return method
-        return method.model_copy(update={"seed": _sum(own, address.seed)})
-
-    def _configured(self, group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the group's contract
-        """Return a dependency's plug-in; validation has already parsed the same values."""
-        context = {STARTS_FROM: self.experiment.roots.base}
-        return component(group, name).model_validate_json(json.dumps(config), context=context)
-
-    def _add(self, stage: Stage, address: str) -> Stage:
-        try:
-            _ = stage.operation.outside
-        except self.does_without as error:
-            self._do_without(stage, error)
-        reads_unsure = any(source.identity in self.plan.unsure for source in stage.inputs.values())
-        if reads_unsure or stage.operation.outside == _NOT_AT_HAND:
-            self.plan.unsure.add(stage.identity)
-        self.plan.addresses[address] = stage.identity
-        return self.plan.stages.setdefault(stage.identity, stage)
 
 
 def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
@@ -418,30 +343,6 @@ def _grouped(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]
             yield tuple(group)
         else:
             yield from ((step,) for step in group)
-
-
-_NOT_AT_HAND = {"not at hand": ""}
-"""Replaces the hashes and commits of a stage that is planned without them."""
-_Made = dict[str, tuple[Stage, Stage]]
-"""A row's earlier parts, each before and after its prepare steps."""
-
-
-@dataclass(frozen=True)
-class _Address:
-    """A stage's address in the experiment: a key for the store, a label for messages, a seed."""
-
-    key: str
-    label: str
-    seed: int
-
-    def within(self, key: str, label: str) -> "_Address":
-        """Return the address of a stage within this one: a dependency, a candidate, a seed."""
-        return _Address(f"{self.key}|{key}", label, self.seed)
-
-
-def _sum(own: int, run: int) -> int:
-    """Return the configured seed plus the run's, modulo 2**32."""
-    return (own + run) % 2**32
 
 
 def _shown(chosen: Mapping[str, Any]) -> str:

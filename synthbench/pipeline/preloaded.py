@@ -9,6 +9,7 @@ from importlib import import_module
 # Imports make a million objects and hardly any garbage; looking for it takes a tenth of their time.
 gc.disable()
 for name in (
+    "synthbench.api",  # plug-ins import it
     "synthbench.models.encoder",
     "synthbench.models.pair_scorer",
     "synthbench.stages.evaluation",

@@ -1,28 +1,23 @@
-"""The contracts of methods, trainers and evaluators."""
+"""The contracts of methods and steps, and what all plug-ins have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from synthbench.base.errors import did_you_mean
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.item_texts import texts_by_item
 from synthbench.data.records import RECORD_TYPES, SHARED_COLUMNS, Record, RecordKind
 from synthbench.data.views import Records as Records
 from synthbench.data.views import Unit as Unit
 from synthbench.llm.client import LLM
 from synthbench.llm.endpoint import ChatAmount
-from synthbench.models.interfaces import Encoder, ModelKind, PairScorer, Searcher
-from synthbench.models.work import Expected, Work
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.work import Expected
 
 
 @dataclass(frozen=True)
@@ -257,7 +252,7 @@ class Step(Component, ABC):
         return self.uses_llm
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the required trained models by name, as for a method; `data` are names in `others`."""
+        """Return the trained models that the step needs, by name; their `data` are names in `others`."""
         return {}
 
     def others(self) -> tuple[str, ...]:
@@ -319,176 +314,3 @@ class Step(Component, ABC):
 
         `records` can be iterated over any number of times, also between yields.
         """
-
-
-@dataclass(frozen=True)
-class TrainingContext:
-    """Services and settings for a trainer, besides its data.
-
-    `checkpoints` survives a kill; the finished model goes into `output`. `select` scores a model on the dev
-    tasks (higher is better), None without selection.
-
-    A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and writes into `output`
-    all that resuming needs; `resume` is the `output` of such a training with equal settings, seed and data.
-    Both parts together give the result of an uninterrupted training.
-    """
-
-    seed: int
-    checkpoints: Path
-    output: Path
-    runtime: Runtime
-    progress: Progress
-    select: Callable[[PairScorer], float] | None = None
-    weights: tuple[float, ...] = ()
-    """How often an epoch repeats the records of each data set; empty: once."""
-    temperatures: tuple[float | None, ...] = ()
-    """The contrastive loss's temperature for each data set's records; None, or empty: the trainer's."""
-    until: float = 1.0
-    resume: Path | None = None
-
-
-@dataclass(frozen=True)
-class TrainingSummary:
-    """The outcome of a training: the selected dev score, and curves as (step, name, value).
-
-    A paused training's dev score is that of its last step.
-    """
-
-    num_steps: int = 0
-    num_records: int = 0
-    best_step: int | None = None
-    dev_score: float | None = None
-    history: tuple[tuple[int, str, float], ...] = ()
-
-
-class Trainer(Component, ABC):
-    """Trains a model on data sets of any record kind that it accepts."""
-
-    model_kind: ClassVar[ModelKind]
-    is_seeded: ClassVar[bool] = True
-    """Whether the seed matters; if not, all seeds share one training."""
-    can_pause: ClassVar[bool] = False
-    """Whether it follows the context's `until` and `resume`."""
-    takes_data: ClassVar[bool] = True
-    """Whether it takes data; if not, data are an error."""
-    takes_weights: ClassVar[bool] = False
-    """Whether it follows the context's `weights`."""
-
-    @property
-    def num_devices(self) -> int:
-        """Number of GPUs, or CPU processes, that share a training.
-
-        If several, `train` is called in as many processes, which torch.distributed has joined. Only the first
-        process's model and summary are used; all write checkpoints into one folder.
-        """
-        return 1
-
-    @property
-    def takes_temperatures(self) -> bool:
-        """Whether it follows the context's `temperatures`, which only some losses have."""
-        return False
-
-    def pair_readers(self) -> Mapping[str, bool]:
-        """Return the keys of models that read two texts together, and whether each needs a trained head."""
-        return {}
-
-    def obstacle(self, kind: RecordKind) -> str:
-        """Return why it can't learn from records of this kind, naming accepted ones; "" if it can."""
-        return ""
-
-    def if_unscored(self) -> str:
-        """Return the message, with {missing}, for triplets without the scores it needs; "" if none needed."""
-        return ""
-
-    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return the work of training on `num_records` records and scoring `num_dev` pairs; None: unknown."""
-        return None if self.takes_data else Work("", 0.0, 0.0)
-
-    @abstractmethod
-    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all `data` together and save the model with `save_model`."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of one model on one task.
-
-    `scores` are named; `main_score` names the one for tables. `items` holds per-item columns of equal length
-    (`id` among them) for paired statistics.
-    """
-
-    scores: Mapping[str, float]
-    main_score: str
-    num_items: int
-    items: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-
-
-class Evaluator(Component, ABC):
-    """Scores a model on a task's data set."""
-
-    record_kind: ClassVar[RecordKind]
-    needs_encoder: ClassVar[bool] = False
-    """Whether it needs one vector for each text, from an Encoder."""
-    takes_searchers: ClassVar[bool] = False
-    """Whether it also takes a Searcher, a sparse or late-interaction encoder, if it needs an encoder."""
-    learns_from: ClassVar[Collection[str]] = ()
-    """Splits other than test that it learns from ("train", "dev"); an evaluation may name their sources.
-
-    Their records are then part of the task, with that split; all others are test data.
-    """
-
-    def takes(self, model: PairScorer | Encoder) -> bool:
-        """Return whether it can score the model; an encoder scores pairs by cosine."""
-        is_searcher = self.takes_searchers and isinstance(model, Searcher)
-        return not self.needs_encoder or isinstance(model, Encoder) or is_searcher
-
-    def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if these settings need splits that the evaluation does not give."""
-
-    def check_data(self, task: SyntheticDataset) -> None:
-        """Raise UserError if a task allows no measurement, whatever the model.
-
-        Called before any training.
-        """
-
-    @property
-    @abstractmethod
-    def main_score(self) -> str:
-        """Name of the score for tables and selection, which maximises it."""
-
-    @property
-    def main_score_title(self) -> str:
-        """The main score in words, for readers of a table."""
-        return self.main_score
-
-    def texts(self, task: SyntheticDataset) -> Iterable[str]:
-        """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
-        return task.texts
-
-    def sentences(self, task: SyntheticDataset) -> Mapping[str, Sequence[str]] | None:
-        """Return the texts that decide each item's score, by the item's id; None if they are unknown.
-
-        Items that share a text err together. Default: a record's; a query's, with its relevant passages'.
-        """
-        return texts_by_item(task)
-
-    def influence(
-        self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
-    ) -> "NDArray[np.float64] | None":
-        """Return the influence function of the main score at each item, shape (items,); None if unknown.
-
-        `items` and `scores` are those of an `Evaluation`. It is the score's derivative by the item's weight
-        in the test set, times the number of items, and sums to 0; for a mean it is value - mean. Confidence
-        intervals over test items are computed from it.
-        """
-        return None
-
-    @abstractmethod
-    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
-        """Score `model` (an Encoder if `needs_encoder`, else a PairScorer) on `task`."""
-
-    def evaluate_with_progress(
-        self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
-    ) -> Evaluation:
-        """Evaluate as `evaluate` does, and report progress: for evaluators that take long after encoding."""
-        return self.evaluate(model, task)

@@ -11,9 +11,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synthbench.base.entry_points import imported, offered, only_offer, origin
 from synthbench.base.errors import UserError, did_you_mean, in_one_line
-from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
+from synthbench.plugins.contracts import Component, Method, Step
 from synthbench.plugins.files import FilePlugin, is_in_file
 from synthbench.plugins.importers import Importer
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 
 GROUPS: Mapping[str, type[Component]] = {
     "methods": Method,

@@ -1,8 +1,8 @@
-"""Settings of methods that ask by prompts: shipped ones, by language, or a user's; exemplars from a source.
+"""The setting `prompts` of methods that send prompts, and exemplars drawn from a source.
 
-Methods declare a `PromptFile`, ship its content as `prompts.yaml`, and have a setting `prompts`: a user's
-file, its content, or a language. What it names replaces the shipped prompt; the rest stays. Identities hold
-the content, never the file's path.
+A method declares a `PromptFile` and ships its prompts in `prompts.yaml`. A user sets `prompts` to a file, to
+a file's content, or to a language. The user's prompts replace shipped prompts of the same name; all other
+shipped prompts stay. Identities hold the prompts, never the file's path.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.plugins.contracts import Component, Method
@@ -32,9 +32,10 @@ _F = TypeVar("_F", bound=PromptFile)
 
 @dataclass(frozen=True)
 class ShippedPrompts(Generic[_F]):
-    """The prompts in a package's `prompts.yaml`, which a user's replace name by name.
+    """The prompts in a package's `prompts.yaml`.
 
-    Identities leave out shipped prompts while their content has its first hash, in `frozen` by name.
+    `frozen` has the first hash of each prompt, by name. Identities leave a shipped prompt out while its hash
+    is the first.
     """
 
     package: str
@@ -90,9 +91,8 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     asks_for: ClassVar[str]
     """What the prompts are for, as table notes say it."""
 
-    prompts: _F | None = Field(
+    prompts: _F | None = added_field(
         None,
-        exclude_if=lambda prompts: prompts is None,
         description="YAML file of prompts, its content, or a language with shipped prompts, such as de."
         " Default: the reconstructed prompts",
     )
@@ -134,10 +134,9 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
 class WithExemplars(Method):
     """A method whose prompts can show exemplars that are drawn from a source, its role `exemplars`."""
 
-    num_exemplars: int | None = Field(
+    num_exemplars: int | None = added_field(
         None,
         ge=1,
-        exclude_if=lambda number: number is None,
         description="exemplars in every request, drawn once from the source `exemplars`, in place of the "
         "prompts' own",
     )

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.frozen import added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import STARTS_FROM, RootedName, path_of, read_settings
 from synthbench.base.yaml_loading import load_yaml
@@ -74,29 +75,23 @@ class Prompt(PromptSection):
     optional_slots: ClassVar[tuple[str, ...]] = ()
     takes_exemplars: ClassVar[bool] = True
 
-    name: PromptText | None = Field(
-        None, exclude_if=lambda name: name is None, description="name in the records' provenance"
-    )
+    name: PromptText | None = added_field(None, description="name in the records' provenance")
     instruction: PromptText = Field(description="the instruction, with slots such as {sentence}")
-    input: PromptText | None = Field(
+    input: PromptText | None = added_field(
         None,
-        exclude_if=lambda turn: turn is None,
         description="the user's turn, such as `Input: {sentence}`; the instruction is then a system message",
     )
-    exemplars: tuple[dict[str, PromptText], ...] = Field(
+    exemplars: tuple[dict[str, PromptText], ...] = added_field(
         (),
-        exclude_if=lambda exemplars: exemplars == (),
         description="what each exemplar puts into the slots, and its `answer`",
     )
-    exemplars_per_request: int | None = Field(
+    exemplars_per_request: int | None = added_field(
         None,
         ge=1,
-        exclude_if=lambda number: number is None,
         description="exemplars drawn for each request. Default: all, in the file's order",
     )
-    pools: dict[str, Annotated[tuple[PromptText, ...], Field(min_length=1)]] = Field(
+    pools: dict[str, Annotated[tuple[PromptText, ...], Field(min_length=1)]] = added_field(
         {},
-        exclude_if=lambda pools: pools == {},
         description="slot -> texts, of which each request draws one",
     )
 
@@ -252,7 +247,7 @@ class PromptFile(PromptSection):
 
 def replaceable_prompts(description: str, alias: str | None = None) -> Any:  # noqa: ANN401 - of any type
     """Return a field of a PromptFile that a user's file may leave out: then the shipped prompts serve."""
-    return Field(None, alias=alias, exclude_if=lambda prompts: prompts is None, description=description)
+    return added_field(None, alias=alias, description=description)
 
 
 def _keys(schema: type[BaseModel]) -> dict[str, str]:
@@ -261,7 +256,7 @@ def _keys(schema: type[BaseModel]) -> dict[str, str]:
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
-    """Return a text with its slots filled; what is filled in is not searched for slots."""
+    """Return a text with its slots filled once: slots in the filled-in texts stay."""
 
     def put(found: re.Match[str]) -> str:
         return f"{{{found['literal']}}}" if found["literal"] else " ".join(str(values[found["slot"]]).split())

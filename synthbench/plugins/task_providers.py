@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.plugins.contracts import Evaluator
+from synthbench.plugins.model_contracts import Evaluator
 
 
 class TaskProvider(Evaluator):

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.data.checking import RECORDS_AT_ONCE, batched
 from synthbench.data.contamination import Check, TestIndex
 from synthbench.data.likeness import NEAR, normalised
@@ -76,10 +77,8 @@ class DropIdentical(Step):
     version = 1
     kinds = SEVERAL_SENTENCES
 
-    # Identities of steps without it leave it out: the option came later.
-    normalised: bool = Field(
+    normalised: bool = added_field(
         False,
-        exclude_if=lambda value: value is False,
         description="ignore case, and full stops and spaces at the ends",
     )
 
@@ -109,15 +108,12 @@ class DropDuplicates(Step):
     version = 1
 
     unordered: bool = Field(False, description="scored pairs: treat (a, b) and (b, a) as the same")
-    # Identities of steps without these leave them out: the options came later.
-    normalised: bool = Field(
+    normalised: bool = added_field(
         False,
-        exclude_if=lambda value: value is False,
         description="ignore case, and full stops and spaces at the ends",
     )
-    same_label: bool = Field(
+    same_label: bool = added_field(
         False,
-        exclude_if=lambda value: value is False,
         description="records with different labels or scores are no duplicates",
     )
 

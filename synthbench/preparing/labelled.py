@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.data.answer_kinds import kind_in
 from synthbench.data.draws import digest, rounded
 from synthbench.data.records import RECORD_TYPES, Pair, Record, RecordKind, ScoredPair, Triplet
@@ -148,14 +149,12 @@ class KeepBest(WithLabellers):
     version = 1
     kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
 
-    labeller: Labeller | None = Field(
+    labeller: Labeller | None = added_field(
         None,
-        exclude_if=lambda labeller: labeller is None,
         description="the labeller that scores pairs; set this or `by`",
     )
-    by: Literal["likelihood"] | None = Field(
+    by: Literal["likelihood"] | None = added_field(
         None,
-        exclude_if=lambda by: by is None,
         description="likelihood: keep pairs by the `likelihood` that the LLM gave their anchors; some"
         " methods store it by `likelihoods: true`",
     )
@@ -185,7 +184,7 @@ class KeepBest(WithLabellers):
         return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
-        """Return the number of kept records, fewer if there are too few with a clear score."""
+        """Return how many records to keep, at most those with a clear score."""
         return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -268,24 +267,19 @@ class JudgeStep(WithLabellers):
     version = 1
     uses_llm = True
 
-    question: Question | None = Field(
+    question: Question | None = added_field(
         None,
-        exclude_if=lambda question: question is None,
         description="the question about each record, of any kind and with any of its columns",
     )
-    labeller: Labeller | None = Field(
+    labeller: Labeller | None = added_field(
         None,
-        exclude_if=lambda labeller: labeller is None,
         description="the labeller that scores pairs, instead of a question",
     )
-    sources: dict[Literal["gold", "dev"], str] = Field(
-        default_factory=dict,
-        exclude_if=lambda sources: not sources,
+    sources: dict[Literal["gold", "dev"], str] = added_field(
+        {},
         description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
     )
-    seed: int = Field(
-        0, ge=0, lt=2**32, exclude_if=lambda seed: not seed, description="seed of the labeller's training"
-    )
+    seed: int = added_field(0, ge=0, lt=2**32, description="seed of the labeller's training")
     least: float | None = Field(
         None,
         description="the lowest grade of a question, or score of a labeller in [0, 1], to keep. Default: the"

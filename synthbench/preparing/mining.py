@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.data.draws import digest
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.models.interfaces import Encoder, of_passages, of_queries
@@ -48,9 +49,8 @@ class MineNegatives(Step):
         description="the miner's encoder: settings of the trainer `none`, such as `base: {model: ...}`; "
         "not the one under test; null: only with `miner: bm25`",
     )
-    miner: Literal["encoder", "bm25"] = Field(
+    miner: Literal["encoder", "bm25"] = added_field(
         "encoder",
-        exclude_if=lambda miner: miner == "encoder",
         description="the miner: encoder, or bm25 on words without punctuation",
     )
     number: int = Field(1, ge=1, le=64, description="maximum number of negatives per record")
@@ -60,9 +60,8 @@ class MineNegatives(Step):
     max_score: float | None = Field(
         None, ge=-1.0, le=1.0, description="maximum cosine of an anchor and its negative; null: no limit"
     )
-    add: bool = Field(
+    add: bool = added_field(
         False,
-        exclude_if=lambda is_added: not is_added,
         description="for triplets: true adds the negatives to their own, as a second miner's; false "
         "replaces them",
     )

@@ -36,7 +36,7 @@ _Fused = list[tuple[float, str]]
 
 
 class RelabelRetrieved(WithLabellers):
-    """Replace a query's passage by the best of those that a search finds for it, as Gecko does.
+    """Replace each query's passage by the best passage that a search finds for the query, as Gecko does.
 
     Each ranking orders the query's own passage and its neighbours; a candidate's score is the sum of 1 / rank
     (Lee et al. 2024, appendix A). The best becomes the positive; on a tie the query's own passage stays. A

@@ -14,6 +14,8 @@ STEPS = (9, 3, 1)
 """The pilot's amounts: its largest one divided by each of these."""
 LEAST = 90
 """The least that the pilot's largest amount may be: with fewer records no curve can be seen."""
+ROUNDING = 1 + 1e-9
+"""A share that is exactly the price of all records buys them all, however its sum was rounded."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def pilot_amounts(
         times = sum(1 / step for step in STEPS)
         usd = shares[name] - len(STEPS) * price.training
         each = price.llm + times * price.making
-        largest = whole if each * whole <= usd else max(rounded_down(usd / each), min(LEAST, whole))
+        is_whole = _pilot_price(price, whole) <= shares[name] * ROUNDING
+        largest = whole if is_whole else max(rounded_down(usd / each), min(LEAST, whole))
         found[name] = tuple(sorted({max(largest // step, 1) for step in STEPS}))
     return found
 
@@ -81,7 +84,7 @@ def race_amounts(
     shares = _shared(budget, dict.fromkeys(paid, 0.0), most)
     found = {}
     for name in paid:
-        buys = prices[name].buys(shares[name] * (1 + 1e-9), paid[name])
+        buys = prices[name].buys(shares[name] * ROUNDING, paid[name])
         amount = available[name] if buys >= available[name] else rounded_down(buys)
         found[name] = max(amount, paid[name])
     return found

@@ -19,8 +19,9 @@ _OF_FILE = ("corpora", "llm", "llms", "runtime")
 class Contender:
     """A recipe as a row of the long file: a whole run.
 
-    `reads`: each source in AMOUNTS that it reads, with its number of records.
-    `rates`: the learning rates that dev chooses among, `rate` without a choice, both of `rate_paths`.
+    `reads`: the sources whose amount can vary (AMOUNTS), each with its number of records.
+    `rates`: learning rates to choose from on dev; `rate`: the only one, if there is no choice. `rate_paths`
+    are the keys that take them.
     """
 
     name: str
@@ -101,6 +102,10 @@ class Contest:
     def group_of(self, name: str) -> str:
         """Return the first contender of a contender's group."""
         return next(first for first, names in self.groups.items() if name in names)
+
+    def available(self, group: str) -> int:
+        """Return the largest amount that a contender of a group could read, 0 if it has no amount."""
+        return max(self.contenders[name].available for name in self.groups[group])
 
     def with_starts(self, rows: Iterable[PhaseRow]) -> list[PhaseRow]:
         """Return the rows, each after the row whose training it starts from."""

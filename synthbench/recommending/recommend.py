@@ -1,8 +1,8 @@
 """Run the phases of a recommendation, and return what came of them."""
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -16,67 +16,29 @@ from synthbench.engine.stores import open_store
 from synthbench.pipeline.experiment_run import Computed, RunProgress, compute, record
 from synthbench.pipeline.invocation import load_invocation, typed_options
 from synthbench.pipeline.planning import make_outline, make_plan
-from synthbench.recommending.amounts import (
-    FIRST_ROUND_SHARE,
-    PILOT_SHARE,
-    DataPrice,
-    pilot_amounts,
-    race_amounts,
-)
-from synthbench.recommending.answer import AnswerLine, more_money
-from synthbench.recommending.curves import MOST_AHEAD, Forecast, forecast
+from synthbench.recommending.amounts import PILOT_SHARE, DataPrice, pilot_amounts
+from synthbench.recommending.answer import AnswerLine
 from synthbench.recommending.files import Decisions, PhaseFiles
-from synthbench.recommending.outcome import (
-    Measured,
-    Recommendation,
-    cell_of,
-    dev_scores,
-    on_test,
-    without_difference,
-)
+from synthbench.recommending.known import Known
+from synthbench.recommending.outcome import Recommendation, dev_scores, on_test, without_difference
 from synthbench.recommending.phases import DEV, Contest, PhaseRow
-from synthbench.recommending.race import MOST_RUNNING, RULE, standing
-from synthbench.recommending.spending import (
-    PriceAt,
-    StageCost,
-    estimated,
-    estimated_usd,
-    paid,
-    price,
-    stages_of_rows,
-    total,
-)
+from synthbench.recommending.race import MOST_RUNNING, RULE
+from synthbench.recommending.spending import estimated, estimated_usd, price, stages_of_rows
 from synthbench.recommending.standard import FIRST
 from synthbench.recommending.synthetic import SyntheticSet
 from synthbench.reporting.results import ExperimentResult
 
-PLANNED = 0.95
-"""The share of what is left that a plan spends: estimates may be too low."""
 PROBED = 1_000
 """The most records from which costs are estimated."""
 RATE_SEEDS = (0, 1)
 """The seeds with which learning rates are tried."""
-LATER = (2, 5)
-"""How many times as much data the answer forecasts."""
-
-
-@dataclass
-class _State:
-    """What is known so far: dev scores by contender and amount, costs by stage."""
-
-    scores: dict[str, dict[int, list[float]]] = field(default_factory=dict)
-    rows: dict[str, list[PhaseRow]] = field(default_factory=dict)
-    costs: dict[str, StageCost] = field(default_factory=dict)
-    stages: dict[str, frozenset[str]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class Recommender:
     """Runs one study's phases; every decision follows from the phase files and the stored results."""
 
-    study: Contest
+    known: Known
     files: PhaseFiles
     overrides: Overrides
     progress: RunProgress
@@ -90,7 +52,6 @@ class Recommender:
     """The dev set that the study's LLM makes first, if any."""
 
     def __post_init__(self) -> None:
-        self.state = _State()
         self.written: dict[str, Path] = {}
         self.reports: dict[str, Path] = {}
 
@@ -103,34 +64,39 @@ class Recommender:
         if self.synthetic is not None:
             self._make_dev(self.synthetic)
         last = self._pilot()
-        running: Sequence[str] = tuple(self.state.scores)
+        running: Sequence[str] = tuple(self.known.scores)
         for number, most in enumerate(MOST_RUNNING, 1):
-            running = self._standing(running, most)
-            result = self._race(
-                f"race-{number}", running, self._rest() if number > 1 else self._first_round()
-            )
+            found = self.known.standing(running, most)
+            for name, why in found.dropped.items():
+                self.progress.say(f"dropped {name}: {why}")
+            running = found.running
+            usd = self.known.first_round if number == 1 else self.known.rest
+            result = self._race(f"race-{number}", running, usd)
             if result is None:
                 break
             last = result
         return self._answer(last)
 
     @property
-    def spent(self) -> float:
-        """The dollars of all stages of all phases, each counted once."""
-        return total(self.state.costs.values(), self.study.hour_usd)
+    def study(self) -> Contest:
+        """The recipes that compete, and what phases made of their settings."""
+        return self.known.study
 
     def count(self, experiment: Experiment, computed: Computed) -> None:
         """Count what an experiment's stages cost."""
-        plan = make_plan(experiment)
-        self.state.costs |= paid(plan, computed.artifacts)
-        self.state.stages |= stages_of_rows(plan)
+        self.known.count(make_plan(experiment), computed.artifacts)
+
+    @property
+    def _seeds(self) -> list[int]:
+        return list(self.study.long["seeds"])
 
     # Phases
 
     def _make_dev(self, wanted: SyntheticSet) -> None:
         """Let the LLM make a dev set; if it can't, say why.
 
-        Raises UserError if it can't be made and the study has no other, or if another file has its name.
+        Raises UserError if it can't be made and the study has no other dev set, or if a file of yours has the
+        name of the file to write.
         """
         # The pilot must be affordable before anything is paid.
         decided = self.files.decisions(DEV, self._pilot_amounts)
@@ -155,7 +121,7 @@ class Recommender:
         if why:
             self.notes = (*self.notes, f"There is no synthetic dev set: {why}.")
             return
-        self.study = wanted.use(dataset, self.study)
+        self.known.study = wanted.use(dataset, self.study)
         self.notes = (*self.notes, wanted.said(dataset))
 
     def _pilot(self) -> ExperimentResult:
@@ -164,9 +130,9 @@ class Recommender:
         )
         decided = self.files.decisions("pilot", decide)
         for name, why in decided["left_out"].items():
-            self._leave_out([name], why)
+            self.known.leave_out([name], why)
         rates = self._rates(decided)
-        self.study = self.study.with_rates(rates)
+        self.known.study = self.study.with_rates(rates)
         rows = [
             PhaseRow(name, min(amount, contender.available))
             for name, contender in self.study.contenders.items()
@@ -204,28 +170,11 @@ class Recommender:
             if not at.is_known:
                 left_out |= dict.fromkeys(names, "what its LLM would cost can't be estimated")
                 continue
-            available[group] = max(self.study.contenders[name].available for name in names)
+            available[group] = self.study.available(group)
             prices[group] = at.each(min(available[group], PROBED), times=len(self._seeds))
         amounts = pilot_amounts(prices, available, self.study.usd, self.where)
         of_all = {name: amounts[group] for group in amounts for name in self.study.groups[group]}
         return {"amounts": of_all, "left_out": left_out}
-
-    def _leave_out(self, names: Collection[str], why: str) -> None:
-        """Take recipes out of the study, and those that start from them.
-
-        Raises UserError if nothing remains to compare with the baseline.
-        """
-        gone = set(names)
-        for name, each in self.study.contenders.items():
-            if each.starts_from in gone:
-                gone.add(name)
-        if self.study.baseline in gone:
-            raise UserError(f"{self.study.baseline}: {why}")
-        self.state.left_out |= {name: why for name in self.study.contenders if name in gone}
-        kept = {name: each for name, each in self.study.contenders.items() if name not in gone}
-        if len(kept) < 2:
-            raise UserError(*(f"{name}: {reason}" for name, reason in self.state.left_out.items()))
-        self.study = replace(self.study, contenders=kept)
 
     def _rates(self, decided: Decisions) -> dict[str, float]:
         """Return each contender's learning rate: the best on dev of those that its recipe tries."""
@@ -255,26 +204,12 @@ class Recommender:
         """Give the running recipes more data; None if there is none, or no money for it."""
         if not running:
             return None
-        decided = self.files.decisions(phase, lambda: {"amounts": self._race_amounts(running, usd)})
-        rows = [PhaseRow(name, decided["amounts"].get(name, self._largest(name))) for name in running]
-        if all(row.amount <= self._largest(row.contender) for row in rows):
+        decided = self.files.decisions(phase, lambda: {"amounts": self.known.affordable(running, usd)})
+        rows = [PhaseRow(name, decided["amounts"].get(name, self.known.largest(name))) for name in running]
+        if all(row.amount <= self.known.largest(row.contender) for row in rows):
             return None
         about = f"Race of '{self.study.name}': what is left of the budget goes to those that may win. {RULE}"
         return self._run_phase(phase, [PhaseRow(self.study.baseline), *rows], decided, about)
-
-    def _race_amounts(self, running: Sequence[str], usd: float) -> dict[str, int]:
-        groups = list(dict.fromkeys(map(self.study.group_of, running)))
-        paid_for = {group: self._largest_of_group(group) for group in groups}
-        found = race_amounts(
-            {group: self._price(group) for group in groups},
-            paid_for,
-            {group: self._available(group) for group in groups},
-            usd,
-        )
-        return {
-            name: min(found[self.study.group_of(name)], self.study.contenders[name].available)
-            for name in running
-        }
 
     def _run_phase(
         self,
@@ -297,19 +232,16 @@ class Recommender:
         self.progress.say(f"{phase}: {len(rows)} rows, {len(document['seeds'])} seeds")
         result = self._compute(phase, document, decided, about).result
         scores = dev_scores(result)
-        for row in rows if measures else ():
-            if row.name in scores:
-                self.state.rows.setdefault(row.contender, []).append(row)
-                self.state.scores.setdefault(row.contender, {})[row.amount] = scores[row.name]
-        missing = {row.contender for row in rows if row.name not in scores} - set(self.state.scores)
+        self.known.add(rows if measures else (), scores)
+        missing = {row.contender for row in rows if row.name not in scores} - set(self.known.scores)
         if measures and missing:
-            self._leave_out(missing, f"its runs failed; {self.reports[phase]} says why")
+            self.known.leave_out(missing, f"its runs failed; {self.reports[phase]} says why")
         return result
 
     def _compute(self, phase: str, document: dict[str, Any], decided: Decisions, about: str) -> Computed:
         llm = document.get("llm")
         if isinstance(llm, dict) and "budget_usd" in llm:
-            document = {**document, "llm": {**llm, "budget_usd": round(max(self._left(), 0.01), 2)}}
+            document = {**document, "llm": {**llm, "budget_usd": round(max(self.known.left, 0.01), 2)}}
         file = self.written[phase] = self.files.write(phase, document, decided, about)
         invocation = load_invocation(file, self.overrides)
         computed = compute(invocation, self.progress, jobs=self.jobs, force=(), output=self.output)
@@ -324,73 +256,17 @@ class Recommender:
         self.count(invocation.experiment, computed)
         return computed
 
-    # Decisions
-
-    @property
-    def _seeds(self) -> list[int]:
-        return list(self.study.long["seeds"])
-
-    def _left(self) -> float:
-        return self.study.usd - self.spent
-
-    def _rest(self) -> float:
-        return max(PLANNED * self._left(), 0.0)
-
-    def _first_round(self) -> float:
-        return min(FIRST_ROUND_SHARE * self.study.usd, self._rest())
-
-    def _largest(self, name: str) -> int:
-        return max(self.state.scores[name], default=0)
-
-    def _largest_of_group(self, group: str) -> int:
-        return max(self._largest(name) for name in self.study.groups[group] if name in self.state.scores)
-
-    def _available(self, group: str) -> int:
-        return max(self.study.contenders[name].available for name in self.study.groups[group])
-
-    def _price(self, group: str) -> DataPrice:
-        """Return the price of a group's data, from what its largest amount cost."""
-        largest = self._largest_of_group(group)
-        rows = [row for name in self.study.groups[group] for row in self.state.rows.get(name, ())]
-        here = [row.name for row in rows if row.amount == self._largest(row.contender)]
-        return self._price_at(here, [row.name for row in rows]).each(largest)
-
-    def _price_at(self, rows: Sequence[str], all_rows: Sequence[str]) -> PriceAt:
-        return price(self.state.costs, rows, all_rows, self.state.stages, self.study.hour_usd)
-
-    def _standing(self, running: Sequence[str], most: int) -> tuple[str, ...]:
-        """Return the recipes that go on by the race's rule, best forecast first."""
-        forecasts = {name: self._forecast(name) for name in dict.fromkeys([*running, self.study.baseline])}
-        found = standing(forecasts, most, self.study.baseline)
-        self.state.dropped |= found.dropped
-        for name, why in found.dropped.items():
-            self.progress.say(f"dropped {name}: {why}")
-        return found.running
-
-    def _forecast(self, name: str) -> Forecast:
-        """Return the forecast for a recipe's share of what is left."""
-        reach = self.affordable(name, self._rest() / MOST_RUNNING[0])
-        amount = min(reach, MOST_AHEAD * self._largest(name))
-        return forecast(self.state.scores[name], amount)
-
-    def affordable(self, name: str, usd: float) -> int:
-        """Return how much data a measured recipe has with these dollars more; 0 if it has no amount."""
-        group = self.study.group_of(name)
-        prices, paid_for = {group: self._price(group)}, {group: self._largest_of_group(group)}
-        found = race_amounts(prices, paid_for, {group: self._available(group)}, usd)
-        return min(found[group], self.study.contenders[name].available)
-
     # Answer
 
     def _answer(self, last: ExperimentResult) -> Recommendation:
-        latest = {name: PhaseRow(name, self._largest(name)) for name in self.state.scores}
+        latest = {name: PhaseRow(name, self.known.largest(name)) for name in self.known.scores}
         names = {row.name: name for name, row in latest.items()}
-        dev = {name: fmean(self.state.scores[name][row.amount]) for name, row in latest.items()}
+        dev = {name: fmean(self.known.scores[name][row.amount]) for name, row in latest.items()}
         rows_of_last = {run.variant for run in last.runs}
         alive = [
             name
             for name, row in latest.items()
-            if row.name in rows_of_last and name not in self.state.dropped
+            if row.name in rows_of_last and name not in self.known.dropped
         ]
         winner = max(dict.fromkeys([*alive, self.study.baseline]), key=lambda name: dev[name])
         others = [name for name in alive if name != self.study.baseline] or [
@@ -402,13 +278,13 @@ class Recommender:
             for other in without_difference(last, latest[winner].name)
             if other in names and names[other] not in (winner, self.study.baseline)
         ]
-        usd = {name: self._usd(name) for name in latest}
+        usd = {name: self.known.usd(name) for name in latest}
         final = self._final(latest[challenger])
         tested, baseline_score = on_test(final, challenger, self.study.baseline)
         answer = AnswerLine(winner, self.study.baseline, challenger, tested, baseline_score, equals, usd)
         for name, row in latest.items():
             if name != answer.recipe:
-                self.state.dropped.setdefault(
+                self.known.dropped.setdefault(
                     name, self._why_not(name, winner, is_in_last=row.name in rows_of_last)
                 )
         return Recommendation(
@@ -416,10 +292,10 @@ class Recommender:
             recipe=answer.recipe,
             score=100 * (tested.score if answer.recipe == challenger else baseline_score),
             answer=answer.line,
-            more=self._more_money(answer.recipe, dev[answer.recipe]),
-            spent=f"Spent: {self.spent:,.2f} of {self.study.usd:,.2f} dollars, machine hours included.",
-            measured=tuple(self._lines(latest, dev, usd)),
-            left_out=self.state.left_out,
+            more=self.known.more_money(answer.recipe, dev[answer.recipe]),
+            spent=f"Spent: {self.known.spent:,.2f} of {self.study.usd:,.2f} dollars, machine hours included.",
+            measured=tuple(self.known.measured(dev, usd)),
+            left_out=self.known.left_out,
             files=tuple(self.written.values()),
             reports=self.reports,
             export=self._export(answer.recipe),
@@ -445,32 +321,6 @@ class Recommender:
         table = {"compare_to": {self.study.baseline: [challenger.contender]}}
         document = self.study.final(rows, description=about, seeds=self._seeds, table=table)
         return self._compute("final", document, {}, about).result
-
-    def _usd(self, name: str) -> float:
-        """Return what a recipe costs at its largest amount: its LLM, making its data, training one model."""
-        rows = self.study.with_starts(self.state.rows[name])
-        here = self.study.with_starts([PhaseRow(name, self._largest(name))])
-        at = self._price_at([row.name for row in here], [row.name for row in rows])
-        return at.llm + at.making + at.training / len(self._seeds)
-
-    def _more_money(self, recipe: str, now: float) -> str:
-        contender, largest = self.study.contenders[recipe], self._largest(recipe)
-        group = self.study.group_of(recipe)
-        amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)
-        later = [
-            (self._price(group).of(amount), forecast(self.state.scores[recipe], amount))
-            for amount in amounts
-            if amount > largest
-        ]
-        return more_money(recipe, now, later, contender.counted)
-
-    def _lines(
-        self, latest: Mapping[str, PhaseRow], dev: Mapping[str, float], usd: Mapping[str, float]
-    ) -> Iterator[Measured]:
-        for name in sorted(latest, key=lambda each: -dev[each]):
-            cells = tuple((size, cell_of(scores)) for size, scores in sorted(self.state.scores[name].items()))
-            reads = self.study.contenders[name].counted
-            yield Measured(name, reads, cells, usd[name], self.state.dropped.get(name, ""))
 
     def _export(self, recipe: str) -> str:
         words = ["synthbench", "export", "model", str(self.written["final"]), recipe]

@@ -15,6 +15,7 @@ from synthbench.config.short import GOLD_ONLY, OWN_KEYS, UNTESTED, UNTRAINED, Ex
 from synthbench.pipeline.experiment_run import RunProgress
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.recommending.files import PhaseFiles
+from synthbench.recommending.known import Known
 from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Contest
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.without_gold import with_dev_sets
@@ -72,7 +73,7 @@ def recommender_of(
         study, synthetic = found.contest, found.synthetic
         notes = (*(each for each in notes if not each.startswith(UNTESTED)), *found.notes)
     return Recommender(
-        study,
+        Known(study),
         files,
         overrides,
         progress,

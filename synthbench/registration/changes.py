@@ -37,7 +37,7 @@ def _rows(old: Registration, new: Registration) -> Iterator[str]:
 
 
 def _renamed(old: Registration, new: Registration) -> Mapping[str, str]:
-    """Return the rows that only have another name: former name -> name."""
+    """Return the rows that were only renamed: former name -> name."""
     gone = [label for label in old.rows_by_label if label not in new.rows_by_label]
     found: dict[str, str] = {}
     for label in new.rows_by_label:

@@ -149,7 +149,7 @@ class ItemHistory:
         yield from (test.items for test in record.tests if earlier.was_scored or test.name in before)
 
     def _earlier(self, name: Identity, record: Registration, on_ours: set[Identity]) -> Earlier | None:
-        """Return what is known of a registration; None if it is on none of the items."""
+        """Return a registration's facts; None if it has none of the items."""
         import numpy as np
 
         num_items = 0

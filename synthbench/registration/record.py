@@ -124,6 +124,7 @@ class Registration(_Sealed):
     claims: dict[str, Any] = Field(description="baseline, and the table's options that decide claims")
     compared: tuple[tuple[str, str], ...] = Field(description="(row, its baseline)")
     num_comparisons: int = Field(description="compared rows times primary columns")
+    rule: str = Field("", description="over which noise and in which family comparisons are decided")
     file: dict[str, Any] = Field(description="the resolved experiment file, without secrets")
     before: Identity = Field("", description="hash of the registration before it on any of these items")
     history: History = History()

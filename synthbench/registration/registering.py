@@ -23,6 +23,7 @@ from synthbench.registration.history import EVALUATE, ItemHistory, stored_scores
 from synthbench.registration.item_sets import ItemSets
 from synthbench.registration.record import Identity, Registered, Registration
 from synthbench.registration.stored_registrations import KnownRegistrations, Registrations
+from synthbench.statistics.families import RULE
 
 DEV = "dev:"
 """Prefix of the inputs on which a training chooses its checkpoint."""
@@ -137,6 +138,7 @@ class Registering:
             claims=given,
             compared=pairs,
             num_comparisons=len(pairs) * num_primary_columns(experiment, given, tests),
+            rule=RULE,
             file=plain(without_secrets(content)),
         )
 

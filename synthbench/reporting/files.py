@@ -20,7 +20,6 @@ from synthbench.reporting.figures.style import figure_files, figure_style, image
 from synthbench.reporting.render.csv_files import csv_table, csv_text, seeds_csv
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_notes, latex_section, latex_table
-from synthbench.reporting.render.latex_forest import latex_forest
 from synthbench.reporting.render.markdown import NOTES, markdown_notes, markdown_section, markdown_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
@@ -193,8 +192,6 @@ def text_files(report: Report) -> Iterator[tuple[str, str]]:
         yield "table.md", markdown_table(report.table)
         yield "table.csv", csv_table(report.table)
         yield SEEDS, seeds_csv(report.result)
-    if report.forest:
-        yield f"{FOREST}.tex", latex_forest(report.forest, analysis)
     if report.further_notes:
         yield NOTES, markdown_notes(report.further_notes)
     if notes := latex_notes(report):

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
+from synthbench.base.frozen import added_field
 from synthbench.config.published_tables import PublishedAudit, PublishedValue
 from synthbench.registration.record import Registered
 from synthbench.statistics.item_noise import ItemNoise
@@ -17,11 +18,6 @@ Revisions = tuple[tuple[str, str], ...]
 class _Result(BaseModel):
     # A diverged training has NaN losses; written as null, they could not be read again.
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
-
-
-def _omitted(default: Any, description: str = "") -> Any:  # noqa: ANN401 - of the field's type
-    """Declare a field that JSON leaves out at its default, so that old results keep their hash."""
-    return Field(default, exclude_if=lambda value: bool(value == default), description=description)
 
 
 class Overlap(_Result):
@@ -81,9 +77,9 @@ class TaskScores(_Result):
     scores: dict[str, float] = Field(description="named scores, in [-1, 1] or [0, 1]; tables print x 100")
     num_items: int
     num_dropped: int = 0
-    settings: dict[str, Any] = _omitted({}, "the evaluator's settings, with defaults")
-    split: str = _omitted("", "split that the items are from: train, dev or test")
-    drawn: str = _omitted("", "how items were sampled from the test set; empty: all items")
+    settings: dict[str, Any] = added_field({}, "the evaluator's settings, with defaults")
+    split: str = added_field("", "split that the items are from: train, dev or test")
+    drawn: str = added_field("", "how items were sampled from the test set; empty: all items")
     stage: str = Field(description="identity of the evaluation stage")
     items_file: str = Field("", exclude=True, description="Parquet file of per-item scores")
     sentences_file: str = Field("", exclude=True, description="sealed file of each item's sentence ids")
@@ -101,7 +97,7 @@ class Ingredient(_Result):
     of: tuple[str, ...] = Field((), description="roles of its inputs")
     num_records: int | None = Field(None, description="number of records, if the store still has the data")
     content_hash: str = ""
-    dev_score: float | None = _omitted(None, "dev score of a model trained for the data, in [-1, 1]")
+    dev_score: float | None = added_field(None, "dev score of a model trained for the data, in [-1, 1]")
     revisions: Revisions = Field((), description="revisions of its base model or source files")
     stage: str
 
@@ -117,15 +113,15 @@ class DatasetSummary(_Result):
     dropped: dict[str, int] = Field(default_factory=dict)
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
-    trained_on: bool = _omitted(True, "False: used only to make other parts")
-    llm: str = _omitted("", "name of the LLM asked")
-    notes: tuple[str, ...] = _omitted((), "the method's notes for every table, a sentence each")
-    measured: dict[str, float] = _omitted({}, "figures that the method measured, by name")
-    score_counts: tuple[int, ...] = _omitted(
+    trained_on: bool = added_field(True, "False: used only to make other parts")
+    llm: str = added_field("", "name of the LLM asked")
+    notes: tuple[str, ...] = added_field((), "the method's notes for every table, a sentence each")
+    measured: dict[str, float] = added_field({}, "figures that the method measured, by name")
+    score_counts: tuple[int, ...] = added_field(
         (), "number of scores in each hundredth of [0, 1], if a figure needs it"
     )
-    figures: dict[str, float] = _omitted({}, "key figures: see `synthbench.data.quality.key_figures`")
-    made_of: tuple[Ingredient, ...] = _omitted(
+    figures: dict[str, float] = added_field({}, "key figures: see `synthbench.data.quality.key_figures`")
+    made_of: tuple[Ingredient, ...] = added_field(
         (), "sources, trained models and other data it was made from, nearest first"
     )
     content_hash: str
@@ -142,20 +138,20 @@ class RunResult(_Result):
     is_seeded: bool = Field(True, description="whether the seed changes the score; if not, there is one run")
     identity: str
     parameters: dict[str, Any] = Field(default_factory=dict, description="dotted configuration paths")
-    is_of_file: bool = _omitted(False, "whether overrides left the row unchanged")
+    is_of_file: bool = added_field(False, "whether overrides left the row unchanged")
     chosen: dict[str, Any] = Field(default_factory=dict, description="settings that `select` chose on dev")
     num_starts: int = Field(1, description="trainings started; dev scores chose the one that was finished")
-    paused_at: float = Field(1.0, description="share of the steps after which dev scores chose")
+    paused_at: float = Field(1.0, description="share of the steps after which dev scores chose the seed")
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()
-    overlaps: tuple[Overlap, ...] = _omitted((), "sentences that test sets share with the training data")
+    overlaps: tuple[Overlap, ...] = added_field((), "sentences that test sets share with the training data")
     history: tuple[tuple[int, str, float], ...] = Field((), description="training log: (step, name, value)")
     dev_score: float | None = None
     num_steps: int = 0
     seconds: float = Field(
         0.0, description="computing time of all stages of the run, when they were computed"
     )
-    revisions: Revisions = _omitted(
+    revisions: Revisions = added_field(
         (), "revisions of the files that the training read, such as its base model"
     )
     model_folder: str = Field("", description="path of the trained model, relative to the store's home")
@@ -194,7 +190,7 @@ class AuditResult(_Result):
     num_items: int = Field(description="number of items judged, or to be judged")
     audit: Audit | None = None
     published: PublishedAudit | None = None
-    cost: LabelCost | None = _omitted(None, "what labels that were compared with gold cost")
+    cost: LabelCost | None = added_field(None, "what labels that were compared with gold cost")
 
     @property
     def title(self) -> str:
@@ -220,13 +216,13 @@ class CostResult(_Result):
     usd: float
     in_doubt_usd: float = 0.0
     is_priced: bool = Field(True, description="whether the price of a token is known")
-    price_list: str = _omitted("", "date and package of the price, unless the file has it")
-    cached_tokens: int = _omitted(0, "prompt tokens that the service had cached")
-    reasoning_tokens: int = _omitted(0, "answer tokens spent on reasoning")
-    num_cut_off: int = _omitted(0, "answers truncated by a token limit")
-    num_empty: int = _omitted(0, "answers without visible text")
-    num_filtered: int = _omitted(0, "answers withheld by a content filter or a refusal")
-    num_faulty: int = _omitted(0, "replies with an error, or invalid for the API")
+    price_list: str = added_field("", "date and package of the price, unless the file has it")
+    cached_tokens: int = added_field(0, "prompt tokens that the service had cached")
+    reasoning_tokens: int = added_field(0, "answer tokens spent on reasoning")
+    num_cut_off: int = added_field(0, "answers truncated by a token limit")
+    num_empty: int = added_field(0, "answers without visible text")
+    num_filtered: int = added_field(0, "answers withheld by a content filter or a refusal")
+    num_faulty: int = added_field(0, "replies with an error, or invalid for the API")
     stage: str
 
 
@@ -235,8 +231,8 @@ class ExperimentResult(_Result):
 
     experiment: str
     description: str = ""
-    file: str = _omitted("", "path of the experiment file relative to the working folder, else its name")
-    is_data_folder_given: bool = _omitted(
+    file: str = added_field("", "path of the experiment file relative to the working folder, else its name")
+    is_data_folder_given: bool = added_field(
         False, "whether data were read from a folder that the file does not name"
     )
     identity: str = Field(description="hash of the identities of all runs, and of the overrides")
@@ -246,21 +242,21 @@ class ExperimentResult(_Result):
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
     published: tuple[PublishedValue, ...] = Field((), description="a paper's values for the table's rows")
-    registration: Registered | None = _omitted(
+    registration: Registered | None = added_field(
         None, "what was declared before the first score; None: not recorded"
     )
-    baseline: str = _omitted("", "name of the row that has the unpatched defaults; empty: none")
+    baseline: str = added_field("", "name of the row that has the unpatched defaults; empty: none")
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
     runs: tuple[RunResult, ...]
-    item_noise: tuple[ItemNoise, ...] = _omitted((), "noise of comparisons due to test items")
+    item_noise: tuple[ItemNoise, ...] = added_field((), "noise of comparisons due to test items")
     audits: tuple[AuditResult, ...] = ()
-    costs: tuple[CostResult, ...] = _omitted(())
-    excerpts: tuple[DataExcerpt, ...] = _omitted((), "sample records of each row's training data")
-    seen: tuple[SeenData, ...] = _omitted((), "data that models behind the rows were trained on before")
-    side_by_side: tuple[SharedSentence, ...] = _omitted(
+    costs: tuple[CostResult, ...] = added_field(())
+    excerpts: tuple[DataExcerpt, ...] = added_field((), "sample records of each row's training data")
+    seen: tuple[SeenData, ...] = added_field((), "data that models behind the rows were trained on before")
+    side_by_side: tuple[SharedSentence, ...] = added_field(
         (), "records of several of these data sets for the same sentence"
     )
-    revisions: Revisions = _omitted((), "revisions of all models and data read")
+    revisions: Revisions = added_field((), "revisions of all models and data read")
     failures: tuple[str, ...] = ()
     pending: tuple[str, ...] = Field((), description="runs that wait for an LLM's batch")
     notes: tuple[str, ...] = ()

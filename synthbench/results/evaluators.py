@@ -5,8 +5,8 @@ import json
 from pydantic import ValidationError
 
 from synthbench.base.errors import UserError
-from synthbench.plugins.contracts import Evaluator
 from synthbench.plugins.loading import component
+from synthbench.plugins.model_contracts import Evaluator
 from synthbench.reporting.results import TaskScores
 
 

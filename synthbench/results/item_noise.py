@@ -12,7 +12,7 @@ from synthbench.base.errors import in_one_line
 from synthbench.config.coordinates import Coordinates
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.result_cache import ResultCache
-from synthbench.plugins.contracts import Evaluator
+from synthbench.plugins.model_contracts import Evaluator
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs, column_sources
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.shared_draws import share_draws
@@ -184,7 +184,7 @@ def _of_column(point: Coordinates, over: Sequence[Measurement], *, is_average: b
 
 @dataclass(frozen=True)
 class _Read:
-    """One evaluation's influences, with what is known of its items; `key` is equal for equal items."""
+    """One evaluation's influences and its items; equal items have equal keys."""
 
     key: bytes
     items: TestItems
@@ -229,7 +229,7 @@ class _Reader:
 def items_of(
     score: TaskScores, evaluator: Evaluator, found: ItemInfluences, artifacts: Artifacts
 ) -> TestItems:
-    """Return what is known of the items of a score: sentences, subsets, names."""
+    """Return the sentences, subsets and names of a score's items, as far as known."""
     import numpy as np
 
     ids = Sentences(artifacts).ids(score.stage, evaluator)

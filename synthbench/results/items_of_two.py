@@ -5,7 +5,7 @@ from functools import partial
 
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.records import ArtifactDamagedError
-from synthbench.plugins.contracts import Evaluator
+from synthbench.plugins.model_contracts import Evaluator
 from synthbench.reporting.model.item_errors import PairOnTask
 from synthbench.reporting.model.two_results import FIRST, SECOND, called, comparison_of
 from synthbench.reporting.results import ExperimentResult, TaskScores

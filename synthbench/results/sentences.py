@@ -11,7 +11,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import bare
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.result_cache import ResultCache
-from synthbench.plugins.contracts import Evaluator
+from synthbench.plugins.model_contracts import Evaluator
 from synthbench.statistics.shared_sentences import SharedSentences
 
 if TYPE_CHECKING:

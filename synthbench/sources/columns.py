@@ -46,7 +46,7 @@ class UnguessedError(UserError):
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file's cells by column; `role` is the source that it will be, `name` what the study calls it."""
+    """A file's cells by column; `role` is its role in the study, `name` its name there."""
 
     path: Path
     role: str
@@ -210,7 +210,10 @@ def _check_separator(file: Path, line: str) -> None:
 
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a first line names the columns: it has known names, or short cells above longer ones."""
+    """Return whether a first line names the columns: it has known names, or short cells above longer ones.
+
+    A single Latin word above texts of another script is a name: many of those have no spaces to count by.
+    """
     if all(map(is_blank, first)) or any(number_of(cell) is not None for cell in first):
         return False
     if any(_is_named(cell, (*TEXT_NAMES, *SCORE_NAMES)) and len(cell.split()) <= 2 for cell in first):
@@ -218,7 +221,9 @@ def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if any(number_of(cell) is not None for row in rows[:1] for cell in row):
         return True
     if len(first) == 1:
-        return len(first[0].split()) == 1 and any(len(row[0].split()) > 1 for row in rows)
+        is_above_other_letters = first[0].isascii() and not any(row[0].isascii() for row in rows)
+        is_above_texts = is_above_other_letters or any(len(row[0].split()) > 1 for row in rows)
+        return len(first[0].split()) == 1 and is_above_texts
     return all(len(cell) <= MOST_OF_A_NAME and not cell.strip().endswith((".", "?", "!")) for cell in first)
 
 
@@ -272,5 +277,5 @@ def _holds_classes(cells: Sequence[Any]) -> bool:
 
 
 def _is_named(column: Column, names: Sequence[str]) -> bool:
-    """Return whether a column has one of these names in its own, as is_duplicate has."""
+    """Return whether one of these names is a part of the column's name, as in is_duplicate."""
     return any(name in bare(column) for name in names)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.data.reading import (
     Content,
     Faults,
@@ -52,24 +53,21 @@ class CorpusSource(SourceBase):
         description="the folder, relative to the experiment file; `data:PATH`: in the data folder "
         "(--data); `hub:ORG/NAME`: a data set on the Hugging Face hub",
     )
-    revision: str | None = Field(
+    revision: str | None = added_field(
         None,
         pattern=f"^{COMMIT.pattern}$",
-        exclude_if=lambda value: value is None,
         description="full commit hash of a hub data set. Default: the commit in the local cache, else the "
         "newest",
     )
-    judgements: str | None = Field(
+    judgements: str | None = added_field(
         None,
         pattern=r"^[\w.-]+/[\w.-]+$",
-        exclude_if=lambda value: value is None,
         description="the hub data set with the judgements as SPLIT.tsv, such as BeIR/scifact-qrels. "
         "Default: the corpus's own qrels/SPLIT.tsv",
     )
-    judgements_revision: str | None = Field(
+    judgements_revision: str | None = added_field(
         None,
         pattern=f"^{COMMIT.pattern}$",
-        exclude_if=lambda value: value is None,
         description="full commit hash of `judgements`. Default: as of `revision`",
     )
     take: Literal["task", "passages", "queries"] = Field(

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.user_files import RootedName, path_of
 from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
@@ -58,10 +58,8 @@ class SourceSample(BaseModel):
 
     size: int = Field(ge=1, description="number of records")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the draw")
-    # Identities of samples without it leave it out: the key came later.
-    balanced: bool = Field(
+    balanced: bool = added_field(
         False,
-        exclude_if=lambda value: not value,
         description="draw equally many records of each label, or of each of at most ten scores",
     )
 
@@ -105,26 +103,21 @@ class SourceBase(BaseModel, WithConstants, ABC):
     component: ClassVar[str]
     """This kind of source in stage identities."""
     sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
-    # Identities of sources without these four leave them out: the keys came later.
-    subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+    subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="only these subsets, such as topics. Default: all",
     )
-    part: SourcePart | None = Field(
+    part: SourcePart | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="take one part of the records. Default: all",
     )
-    converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = Field(
+    converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = added_field(
         None,
         alias="as",
-        exclude_if=lambda value: value is None,
         description="convert the records to this kind, before sampling; sentence: each distinct one once",
     )
-    repeats: bool = Field(
+    repeats: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="with `as: sentence`: keep repeated sentences",
     )
 
@@ -198,7 +191,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return bool(self.hub_files(roots))
 
     def check_first_rows(self, roots: Roots) -> None:
-        """Raise UserError if the first rows of the source's files lack what is read."""
+        """Raise UserError if the first rows lack a column or value that the source reads."""
 
     @abstractmethod
     def fingerprint(self, roots: Roots) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is found in a study's data together: parts, leaks, lengths and languages, each said in a line."""
+"""Findings on all of a study's data, a line each: parts, leaks, lengths, languages."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.frozen import added_field
 from synthbench.base.user_files import why_no_file
 from synthbench.data.reading import TABLES, Content, Faults, hashes
 from synthbench.data.records import RecordKind
@@ -136,23 +137,18 @@ class FileSource(SourceBase):
         description="path relative to the experiment file; `data:PATH`: in the data folder (--data); with "
         "`hub`, the path in the data set, where * matches any characters",
     )
-    # Identities of sources without these two leave them out: the keys came later.
-    hub: str | None = Field(
+    hub: str | None = added_field(
         None,
         pattern=r"^[\w.-]+/[\w.-]+$",
-        exclude_if=lambda value: value is None,
         description="the Hugging Face data set that holds the file (org/name). Default: a local file",
     )
-    revision: str | None = Field(
+    revision: str | None = added_field(
         None,
         pattern=f"^{COMMIT.pattern}$",
-        exclude_if=lambda value: value is None,
         description="with `hub`: full commit hash. Default: the commit in the local cache, else the newest",
     )
-    # Identities of sources without it leave it out: the key came later.
-    format: str | None = Field(
+    format: str | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="name of an importer (`synthbench list importers`) for a special format. Default: by "
         "the file's ending",
     )
@@ -165,26 +161,20 @@ class FileSource(SourceBase):
     score_range: tuple[float, float] = Field(
         (0.0, 1.0), description="lowest and highest score in the file, mapped linearly to [0, 1]"
     )
-    # Identities of sources without it leave it out: the key came later.
-    scores: Mapping[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
+    scores: Mapping[str, Annotated[float, Field(ge=0, le=1)]] | None = added_field(
         None,
         min_length=1,
-        exclude_if=lambda value: value is None,
         description="class -> score in [0, 1], if the score's column holds classes; the class becomes the "
         "record's label, and rows of other classes are dropped; null: the column holds "
         "numbers",
     )
-    # Identities of sources without it leave it out: the key came later.
-    skip_blank: bool = Field(
+    skip_blank: bool = added_field(
         False,
-        exclude_if=lambda value: not value,
         description="true: drop and count rows with a blank text; false: they are an error",
     )
-    # Identities of sources without it leave it out: the key came later.
-    where: Mapping[str, _Value | Annotated[tuple[_Value, ...], Field(min_length=1)]] | None = Field(
+    where: Mapping[str, _Value | Annotated[tuple[_Value, ...], Field(min_length=1)]] | None = added_field(
         None,
         min_length=1,
-        exclude_if=lambda value: value is None,
         description="column -> the value, or list of values, of the rows to read, such as `llm: gpt-4o`; "
         "other rows are dropped and counted; null: all rows",
     )

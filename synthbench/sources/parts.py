@@ -22,7 +22,7 @@ class SourcePart(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    take: Split = Field(description="the part to take, which is also its records' split")
+    take: Split = Field(description="the part to take; the records become this split")
     shares: Mapping[Split, Annotated[float, Field(gt=0, lt=1)]] = Field(
         {"train": 0.7, "dev": 0.1, "test": 0.2},
         description="part -> share of the records; the shares sum to 1",

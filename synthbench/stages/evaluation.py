@@ -15,7 +15,7 @@ from synthbench.engine.stage import GroupMember, Stage
 from synthbench.engine.workspace import Workspace
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.pretrained import Prompts
-from synthbench.plugins.contracts import Evaluation, Evaluator
+from synthbench.plugins.model_contracts import Evaluation, Evaluator
 from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, as_setting
 from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return
 

@@ -11,7 +11,7 @@ from synthbench.data.records import RecordKind
 from synthbench.engine.stage import START, Stage
 from synthbench.models.checks import prompts_of_rankings
 from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained
-from synthbench.plugins.contracts import Evaluator, Trainer
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 from synthbench.plugins.task_providers import TaskProvider
 
 OWN_PROMPTS = "own_prompts"

@@ -15,7 +15,8 @@ from synthbench.engine.stage import Operation
 from synthbench.models.checks import default_dtype
 from synthbench.models.pretrained import pretrained_in
 from synthbench.plugins.code import code_of
-from synthbench.plugins.contracts import Component, Evaluator, Unit
+from synthbench.plugins.contracts import Component, Unit
+from synthbench.plugins.model_contracts import Evaluator
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Component)

@@ -29,7 +29,7 @@ from synthbench.models.interfaces import PairScorer
 from synthbench.models.own_code import with_own_code
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.code import code_of
-from synthbench.plugins.contracts import Evaluator, Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.stages.joint_training import train_together
 from synthbench.stages.own_prompts import OwnPrompts, as_setting
 from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return

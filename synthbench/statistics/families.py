@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+RULE = (
+    "over seeds and test items, or seeds alone where the items' noise is unknown; single-step max-t over the"
+    " family, 5 %"
+)
+"""How comparisons are decided, in words."""
 LOG2_POINTS = 16
 LOG2_NUMBERS = 23
 """Large families get fewer points, so that a sample takes 64 MB at most."""

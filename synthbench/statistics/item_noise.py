@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synthbench.base.frozen import added_field
 from synthbench.statistics.shared_sentences import SharedSentences, degrees_of_freedom
 
 if TYPE_CHECKING:
@@ -61,11 +62,6 @@ class PairErrors(NamedTuple):
     component_degrees: float
 
 
-def _added(default: Any, description: str = "") -> Any:  # noqa: ANN401 - of the field's type
-    """Declare a field that JSON leaves out at its default, so that old results keep their hash."""
-    return Field(default, exclude_if=lambda value: bool(value == default), description=description)
-
-
 class Averaged(BaseModel):
     """A test set in an average: with `table.across`, at these coordinates."""
 
@@ -73,7 +69,7 @@ class Averaged(BaseModel):
 
     task: str
     evaluator: str
-    axes: dict[str, str] = _added({})
+    axes: dict[str, str] = added_field({})
 
 
 class ItemNoise(BaseModel):
@@ -89,14 +85,14 @@ class ItemNoise(BaseModel):
     axes: dict[str, str] = Field(description="coordinates of the rows that are not shown once for all points")
     task: str = ""
     evaluator: str = ""
-    averaged: tuple[Averaged, ...] = _added((), "the test sets of an average, instead of task and evaluator")
+    averaged: tuple[Averaged, ...] = added_field((), "an average's test sets, instead of task and evaluator")
     num_items: int
     variants: tuple[str, ...]
     squared_errors: tuple[float, ...]
-    degrees: tuple[float, ...] = _added((), "degrees of freedom of the squared errors")
-    component_squared_errors: tuple[float, ...] = _added((), "by connected components of shared sentences")
-    component_degrees: tuple[float, ...] = _added(())
-    lacks_sentences: bool = _added(False, "whether the sentences of some items are unknown")
+    degrees: tuple[float, ...] = added_field((), "degrees of freedom of the squared errors")
+    component_squared_errors: tuple[float, ...] = added_field((), "by connected component of sentences")
+    component_degrees: tuple[float, ...] = added_field(())
+    lacks_sentences: bool = added_field(False, "whether the sentences of some items are unknown")
 
     @property
     def is_of_earlier_version(self) -> bool:
@@ -200,7 +196,7 @@ class _Union:
 
     @cached_property
     def _same(self) -> SharedSentences | None:
-        """The items that several sets hold, each as if it were a sentence; None if there are none."""
+        """The items that several sets share, treated as shared sentences; None if there are none."""
         import numpy as np
 
         if len(self.sets) == 1 or all(each.ids is None for each in self.sets):

@@ -35,7 +35,7 @@ class Suite:
     """The tasks whose average is printed, by the field's convention; (): all tasks."""
 
     def average_over(self, found: "Iterable[str]") -> tuple[str, ...]:
-        """Return which of the found tasks the average is over; () for fewer than two."""
+        """Return the found tasks that the average includes; () if they are fewer than two."""
         names = tuple(name for name in found if name in (self.averaged or self.tasks))
         return names if len(names) > 1 else ()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.models.encoder import StoredVectors
     from synthbench.models.interfaces import Encoder, PairScorer
-    from synthbench.plugins.contracts import Evaluation, Evaluator
+    from synthbench.plugins.model_contracts import Evaluation, Evaluator
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Scoring:
 
     @property
     def reads_from(self) -> Origin:
-        """Where the tasks are read from: as asked, else the data folder if there is one."""
+        """Where the tasks are read from: the origin asked for, else the data folder, else the hub."""
         return self.origin or ("hub" if self.data is None else "folder")
 
 

@@ -1,16 +1,12 @@
 """Record unfinished runs of an experiment in MLflow; the final result replaces them."""
 
 import hashlib
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.base.errors import UserError
 from synthbench.reporting.results import RunResult
 from synthbench.tracking.mlflow_runs import KIND_TAG, MAX_RUNS, PARENT_TAG, REQUEST_TAG, log_points
 from synthbench.tracking.payload import legal_texts, live_points, run_name
@@ -19,13 +15,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-    from synthbench.tracking.mlflow_tracker import MlflowTracker
-
 PARENT, CHILD = "live", "live run"
 HOME_TAG = "synthbench.home"
-SECONDS_BETWEEN_UPDATES = 15.0
-SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
-"""Yields each run with a curve or a score so far, and whether it is finished."""
 
 
 @dataclass
@@ -103,21 +94,6 @@ def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, h
             client.delete_run(run.info.run_id)
 
 
-def import_tracking() -> None:
-    """Import everything that the thread of `live_tracking` needs, before it starts. Ctrl-C still ends waits.
-
-    Two threads that import at once see half-imported modules: MLflow imports polars and pandas, which
-    scikit-learn and others look up in `sys.modules` whenever they get data.
-    """
-    import mlflow.entities
-    import mlflow.tracking
-    from mlflow.store.tracking import sqlalchemy_store
-
-    assert sqlalchemy_store, mlflow.entities
-    # Polars restarts system calls at Ctrl-C, so that this thread would wait on (pola-rs/polars#21739).
-    signal.siginterrupt(signal.SIGINT, True)
-
-
 @dataclass(frozen=True)
 class LiveNames:
     """The names of live runs: their MLflow experiment, the result's title, and its request."""
@@ -125,69 +101,3 @@ class LiveNames:
     experiment: str
     title: str
     request: str
-
-
-@contextmanager
-def live_tracking(
-    tracker: "MlflowTracker", names: LiveNames, so_far: SoFar, say: Callable[[str], None]
-) -> Iterator[None]:
-    """Record curves and scores in MLflow while the block runs, four times a minute.
-
-    A failing tracker is reported once and delays nothing; the final result is recorded in any case. A second
-    command with the same request in the same home records nothing live.
-    """
-    with tracker.sole_computer(names.request) as is_sole:
-        if not is_sole:
-            yield
-            return
-        worker = _LiveWorker(tracker, names, so_far, say)
-        thread = threading.Thread(target=worker.run, name="live tracking", daemon=True)
-        thread.start()
-        try:
-            yield
-        except BaseException:
-            worker.is_interrupted = True
-            raise
-        finally:
-            worker.is_over.set()
-            thread.join()
-
-
-@dataclass
-class _LiveWorker:
-    tracker: "MlflowTracker"
-    names: LiveNames
-    so_far: SoFar
-    say: Callable[[str], None]
-    is_interrupted: bool = False
-    is_over: threading.Event = field(default_factory=threading.Event)
-    live: LiveRuns | None = None
-    has_said: bool = False
-
-    def run(self) -> None:
-        """Update until the run is over; after an interruption, record the last state."""
-        while not self.is_over.wait(SECONDS_BETWEEN_UPDATES):
-            self._update()
-        if self.is_interrupted:
-            self._update()
-        if self.live is not None:
-            self._guarded(self.live.end)
-
-    def _update(self) -> None:
-        known = list(self.so_far())
-        if known:
-            self._guarded(lambda: self._log(known))
-
-    def _log(self, known: list[tuple[RunResult, bool]]) -> None:
-        self.live = self.live or self.tracker.live_runs(self.names)
-        self.live.update(known)
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            with self.tracker.writing():
-                work()
-        except UserError as error:
-            self.live = None
-            if not self.has_said:
-                self.say(f"curves are not tracked while the run goes on: {error}")
-                self.has_said = True

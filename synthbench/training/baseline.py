@@ -7,7 +7,7 @@ from pydantic import Field
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 from synthbench.training.untrained import refuse_data
 
 

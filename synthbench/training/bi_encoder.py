@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.data.conversions import thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.library_losses import OF_NEGATIVES, OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
@@ -30,22 +30,19 @@ class BiEncoder(TrainingSettings, WithConstants):
     scheduler: Scheduler = "constant"
     warmup_ratio: WarmupRatio = 0.0
     both_orders: BothOrders = False
-    loss: LibraryLoss | None = Field(
+    loss: LibraryLoss | None = added_field(
         None,
-        exclude_if=lambda loss: loss is None,
         description="a loss of sentence-transformers. Default: the paper's mean squared error of the cosine",
     )
 
-    no_duplicates: bool | None = Field(
+    no_duplicates: bool | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="for losses with in-batch negatives: no text occurs in two records of a batch, where "
         "it would be a false negative; records that fit into no batch of an epoch are left to "
         "the next. Default: true for these losses",
     )
-    lora: LoRA | None = Field(
+    lora: LoRA | None = added_field(
         None,
-        exclude_if=lambda lora: lora is None,
         description="LoRA: train adapters only; null: all weights",
     )
 
@@ -138,7 +135,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
-        from synthbench.models.pretrained import build_encoder
+        from synthbench.models.building import build_encoder
         from synthbench.models.search_encoders import build_search_encoder
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
+from synthbench.base.frozen import added_field
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
@@ -26,11 +27,10 @@ class CrossEncoder(TrainingSettings):
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.1
     both_orders: BothOrders = False
-    hidden_size: int | None = Field(
+    hidden_size: int | None = added_field(
         None,
         ge=1,
         le=65_536,
-        exclude_if=lambda size: size is None,
         description="size of a tanh layer between the [CLS] vector and the score. Default: the head of "
         "the base's architecture",
     )
@@ -70,7 +70,7 @@ class CrossEncoder(TrainingSettings):
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
-        from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
+        from synthbench.models.building import build_cross_encoder, build_with_hidden_layer
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 

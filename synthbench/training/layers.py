@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
 from synthbench.base.errors import UserError
-from synthbench.models.pretrained import with_modules
+from synthbench.models.building import with_modules
 from synthbench.training.settings import MASKED_SHARE
 from synthbench.training.trainers import isolated
 

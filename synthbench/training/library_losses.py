@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.models.facts import EncoderKind
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import nn
 
-    from synthbench.plugins.contracts import TrainingContext
+    from synthbench.plugins.model_contracts import TrainingContext
 
 LossName = Literal[
     "cosine",
@@ -88,11 +88,10 @@ class LibraryLoss(BaseModel, WithConstants):
         description="temperature that divides similarities. Default: 0.05, for gist 0.01, for "
         "kl-divergence 1",
     )
-    label_temperature: float | None = Field(
+    label_temperature: float | None = added_field(
         None,
         gt=0,
         le=1000,
-        exclude_if=lambda temperature: temperature is None,
         description="for kl-divergence: temperature that divides grades, or a teacher's scores. Default: 1",
     )
     chunk_size: int = Field(
@@ -106,14 +105,12 @@ class LibraryLoss(BaseModel, WithConstants):
         description="for margin-mse: the cross-encoder that gives the margins. Default: the triplets' own "
         "scores (step `score-triplets`); for distillation: an encoder",
     )
-    similarity: Literal["dot", "cosine"] = Field(
+    similarity: Literal["dot", "cosine"] = added_field(
         "dot",
-        exclude_if=lambda similarity: similarity == "dot",
         description="for margin-mse and kl-divergence: the similarity that learns the labels",
     )
-    sparsity: Sparsity | None = Field(
+    sparsity: Sparsity | None = added_field(
         None,
-        exclude_if=lambda sparsity: sparsity is None,
         description="for a sparse encoder: weights of SPLADE's regulariser",
     )
     dimensions: tuple[int, ...] = Field(
@@ -292,8 +289,8 @@ class LibraryLoss(BaseModel, WithConstants):
 
     def _labels(self, table: "pa.Table", teacher: Pretrained, context: "TrainingContext") -> Any:  # noqa: ANN401
         from synthbench.base.runtime import device_name
+        from synthbench.models.building import build_cross_encoder, build_encoder
         from synthbench.models.encoder import LengthBatchedEncoder
-        from synthbench.models.pretrained import build_cross_encoder, build_encoder
 
         device = device_name(context.runtime)
         if self.name == "distillation":
@@ -333,7 +330,7 @@ class LibraryLoss(BaseModel, WithConstants):
         of_scale = self._options()
         if self.guide is not None:
             from synthbench.base.runtime import device_name
-            from synthbench.models.pretrained import build_encoder
+            from synthbench.models.building import build_encoder
 
             guide = build_encoder(self.guide, 0, device_name(context.runtime))
             temperature = self._temperature
@@ -366,7 +363,7 @@ class LibraryLoss(BaseModel, WithConstants):
 
     def _teacher_size(self, context: "TrainingContext") -> int:
         from synthbench.base.runtime import device_name
-        from synthbench.models.pretrained import build_encoder
+        from synthbench.models.building import build_encoder
 
         assert self.teacher is not None
         teacher = build_encoder(self.teacher, 0, device_name(context.runtime))

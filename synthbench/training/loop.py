@@ -32,7 +32,7 @@ from synthbench.models.batching import prompt_of_passages, prompt_of_queries, re
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in, repeatable
 from synthbench.models.pretrained import Prompts
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
 from synthbench.training.computation import checkpoint_activations
@@ -398,7 +398,7 @@ class _StepCallback(TrainerCallback):
 
 @contextmanager
 def _max_length(model: BaseModel, length: int | None) -> Iterator[None]:
-    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change.
+    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None keeps it.
 
     ColBERT's checkpoints have limits of their own for queries and passages, which count, too.
     """

@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from synthbench.base.frozen import Omitted, added_field
 from synthbench.models.precision import TrainingPrecision
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, training
-from synthbench.plugins.contracts import Trainer
+from synthbench.plugins.model_contracts import Trainer
 
 LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
 Scheduler = Annotated[
@@ -29,11 +30,10 @@ OF_RECORD = "label"
 NUM_NEGATIVES, RECORD_TEMPERATURE = "num_negatives", "temperature"
 """Columns of facts about a record, which no model reads: int64, and float32 with NaN for the loss's own."""
 
-# Identities of trainings leave it out while it is off: the key came later.
 BothOrders = Annotated[
     bool,
     Field(
-        exclude_if=lambda is_on: not is_on,
+        exclude_if=Omitted(False),
         description="repeat each gold pair as (b, a) in every epoch; pairs made by a method are not repeated",
     ),
 ]
@@ -60,11 +60,10 @@ class TrainingSettings(Trainer):
     max_steps: int | None = Field(
         None, ge=1, le=10_000_000, description="number of optimiser steps, instead of `epochs`"
     )
-    least_steps: int | None = Field(
+    least_steps: int | None = added_field(
         None,
         ge=1,
         le=10_000_000,
-        exclude_if=lambda number: number is None,
         description="with `epochs`: at least this many steps, so that few records are learned from, too",
     )
     batch_size: int = Field(16, ge=1, le=65_536, description="records per step")
@@ -83,16 +82,14 @@ class TrainingSettings(Trainer):
         description="with `selection`: how often dev is scored, evenly spaced, the last at the end; "
         "`{every: 100}`: after each 100 steps, and at the end",
     )
-    gradient_checkpointing: bool = Field(
+    gradient_checkpointing: bool = added_field(
         False,
-        exclude_if=lambda is_on: not is_on,
         description="recompute activations for the gradients: less memory, more time",
     )
-    devices: int = Field(
+    devices: int = added_field(
         1,
         ge=1,
         le=64,
-        exclude_if=lambda number: number == 1,
         description="number of GPUs (processes on a CPU) that share this training: each takes an equal "
         "share of every batch, and losses with in-batch negatives see the whole batch",
     )
@@ -101,13 +98,8 @@ class TrainingSettings(Trainer):
         description="precision of the computation, also in dev evaluations; the weights stay fp32. tf32: "
         "matrix products of an NVIDIA GPU; fp16: with a scaled loss",
     )
-    # Identities of trainings leave it out while it has its first value: the key came later.
-    max_grad_norm: float = Field(
-        1.0,
-        gt=0,
-        le=1e6,
-        exclude_if=lambda norm: norm == 1.0,
-        description="norm to which larger gradients are scaled down",
+    max_grad_norm: float = added_field(
+        1.0, gt=0, le=1e6, description="norm to which larger gradients are scaled down"
     )
 
     @property

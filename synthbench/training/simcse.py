@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.data.conversions import Thresholds, thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained, only_dense
 from synthbench.models.work import FORWARD, TRAINED
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import MASKED_SHARE, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 from synthbench.training.teaching import FalseNegatives, SoftLabels
 
@@ -40,12 +40,11 @@ class SimCSE(TrainingSettings, WithConstants):
         "only; sentence: unsupervised, each sentence with other dropout is its own positive. "
         "Other data are converted",
     )
-    # Identities of trainings leave it out while it has its first value: the key came later.
-    positives_from: float = Field(
-        Thresholds.high,
+    positives_from: float = added_field(
+        0.9,
+        default=Thresholds.high,
         gt=Thresholds.low,
         le=1,
-        exclude_if=lambda value: value == 0.9,
         description="lowest score at which scored pairs become pairs, or positives of triplets; lower it "
         "for silver scores that rarely reach 0.9",
     )
@@ -86,22 +85,18 @@ class SimCSE(TrainingSettings, WithConstants):
         description="gradient caching: number of records in memory at once, with the loss of the full "
         "batch; null: no caching",
     )
-    # Identities of trainings leave them out while they are off: the keys came later.
-    soft_labels: SoftLabels | None = Field(
+    soft_labels: SoftLabels | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="soft labels from triplets' scores (step `score-triplets`). positive: scale the "
         "anchor's loss by the score. all: spread 1 - score over the other candidates. null: "
         "off",
     )
-    false_negatives: FalseNegatives | None = Field(
+    false_negatives: FalseNegatives | None = added_field(
         None,
-        exclude_if=lambda value: value is None,
         description="mask candidates of the batch that a teacher finds equal in meaning; null: none",
     )
-    loss: Literal["cross-entropy", "binary"] = Field(
+    loss: Literal["cross-entropy", "binary"] = added_field(
         "cross-entropy",
-        exclude_if=lambda value: value == "cross-entropy",
         description="cross-entropy: -log of the positive's share p of the softmax. binary: the mean binary "
         "cross-entropy of all candidates' shares, -log p for the positive and -log(1 - p) for the others, as "
         "in MultiCSR's released code",
@@ -267,7 +262,7 @@ class SimCSE(TrainingSettings, WithConstants):
         Raises UserError if sentences would equal their own positives, or if the base lacks needed layers.
         """
         from synthbench.base.runtime import device_name
-        from synthbench.models.pretrained import build_encoder, build_language_model
+        from synthbench.models.building import build_encoder, build_language_model
         from synthbench.training.layers import has_layers, with_pooling, with_projection, with_word_head
 
         model = build_encoder(self.base, context.seed, device_name(context.runtime))

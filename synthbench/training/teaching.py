@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 
@@ -31,10 +32,8 @@ class FalseNegatives(BaseModel):
     above: float = Field(
         0.95, gt=-1, lt=1, description="mask candidates whose cosine with the anchor is greater"
     )
-    # Identities of trainings leave it out while it is off: the key came later.
-    as_zero: bool = Field(
+    as_zero: bool = added_field(
         False,
-        exclude_if=lambda value: not value,
         description="a masked candidate keeps the logit 0, as in MultiCSR's released code; false: it leaves "
         "the softmax",
     )
@@ -137,8 +136,8 @@ def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") 
     from torch.nn.functional import normalize
 
     from synthbench.base.runtime import device_name
+    from synthbench.models.building import build_encoder
     from synthbench.models.encoder import LengthBatchedEncoder
-    from synthbench.models.pretrained import build_encoder
 
     numbers: dict[str, int] = {}
     indices = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]

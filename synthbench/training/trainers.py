@@ -108,7 +108,7 @@ class DistinctBatches(ShuffledBatches):
 
 
 class _Waiting:
-    """Records in order, each until its batch: those not reached yet, and those that wait.
+    """The records that are in no batch yet, in order, and those that wait for a later batch.
 
     Records wait under a text that kept them out of a batch. A batch can take only one of them, so the others
     are not inspected: a text shared by thousands of records costs no more than another.

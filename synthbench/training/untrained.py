@@ -12,7 +12,7 @@ from synthbench.models import reference
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.loading import no_pair_head
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 
 
 class Untrained(Trainer):

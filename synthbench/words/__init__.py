@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.words.scripts import (
     Splitter,
     has_unspaced,
@@ -65,9 +66,8 @@ Words = Annotated[Literal["pairs", "icu"], AfterValidator(_is_installed)]
 
 def words_setting() -> Any:  # noqa: ANN401 - a field of any type
     """Return the field of a component that counts or compares words; identities without it leave it out."""
-    return Field(
+    return added_field(
         None,
-        exclude_if=lambda words: words is None,
         description="how to split scripts without spaces between words, such as Chinese: icu (a dictionary's"
         " words) or pairs (of letters); null: only at spaces, and texts without them are refused",
     )

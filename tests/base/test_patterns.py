@@ -17,7 +17,6 @@ MODULES = sorted(
 )
 OF_OURS = {
     "synthbench/base/patterns.py": "compiles the listed patterns",
-    "synthbench/cli/reference.py": "reads a page of our own docs",
     "synthbench/cli/shipped_experiments.py": "reads experiment files that ship with synthbench",
     "synthbench/llm/connection.py": "looks for a literal name between word boundaries",
     "synthbench/llm/prices.py": "asks the price package's patterns about the user's own addresses",

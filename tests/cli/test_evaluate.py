@@ -17,8 +17,9 @@ import synthbench
 from synthbench.base.errors import UserError
 from synthbench.cli.evaluate import _averages, evaluate
 from synthbench.models import encoder
-from synthbench.models.pretrained import Pretrained, build_cross_encoder
-from synthbench.plugins.contracts import Evaluation
+from synthbench.models.building import build_cross_encoder
+from synthbench.models.pretrained import Pretrained
+from synthbench.plugins.model_contracts import Evaluation
 from synthbench.sources.tasks import TASKS
 from synthbench.suites.known import SUITES, by_reason, find_tasks
 from synthbench.suites.scoring import average

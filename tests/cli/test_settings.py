@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from synthbench.cli.reference import Setting, settings_of, summary
+from synthbench.cli.settings import Setting, settings_of, summary
 
 
 class Colour(StrEnum):

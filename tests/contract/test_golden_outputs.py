@@ -56,8 +56,9 @@ from synthbench.api import (
     Unit,
 )
 from synthbench.models import artifact
+from synthbench.models.building import build_cross_encoder
 from synthbench.models.interfaces import Encoder, PairScorer
-from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.loading import GROUPS, component, installed
 

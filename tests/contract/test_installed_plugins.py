@@ -19,8 +19,9 @@ from synthbench.config.schema import (
 )
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins.contracts import Evaluator, Method, Step, Trainer
+from synthbench.plugins.contracts import Method, Step
 from synthbench.plugins.loading import GROUPS, component, installed
+from synthbench.plugins.model_contracts import Evaluator, Trainer
 
 POINTS = [(group, name) for group in GROUPS for name in sorted(installed(group))]
 RESERVED = {

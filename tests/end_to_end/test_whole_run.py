@@ -92,7 +92,7 @@ def test_results_are_tracked_as_a_parent_with_rows_and_a_child_for_each_seed(tra
     assert len(names) == 4
     report = tracking.list_artifacts(parents[0].info.run_id, "report")
     others = [f"comparisons.{ending}" for ending in ("csv", "md", "tex")]
-    others += ["forest.pdf", "forest.png", "forest.tex", "notes.md", "notes.tex"]
+    others += ["forest.pdf", "forest.png", "notes.md", "notes.tex"]
     assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *others, PAGE])
 
 

@@ -17,6 +17,7 @@ from synthbench.engine import cloud_objects
 from synthbench.engine.objects import FolderObjects, UnavailableError
 from synthbench.engine.patience import Patience, PatientObjects
 from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.slurm_queue import Left, Queue
 from synthbench.engine.store import Store
 
 A = "a" * 64
@@ -234,6 +235,29 @@ def test_a_truncated_record_is_read_again(here: Store, there: Store, faults: Fau
     assert there.record(A)["label"] == "work"
     with there.listed():
         there.check(A)
+
+
+def test_truncated_ledgers_queues_notes_and_work_are_read_again(
+    here: Store, there: Store, faults: Faults
+) -> None:
+    assert here.shared is not None
+    faults.next("PUT", "", "lost")
+    faults.next("GET", "", *["short", "truncated", ""] * 40)
+    with here.ledger.held():
+        pass
+    with there.ledger.held():
+        pass
+    here.addresses.remember("study", {"row": A})
+    assert there.addresses.of("study") == {"row": A}
+    with pytest.raises(KeyError), here.saving([A]):
+        (here.workspace(A) / "journal.jsonl").write_text("unit")
+        raise KeyError
+    assert (there.workspace(A) / "journal.jsonl").read_text() == "unit"
+    queue = Queue(here.shared.objects)
+    queue.open("code")
+    queue.end(1, Left("why"))
+    assert queue.claim(1, "1_0")
+    assert (queue.code(), queue.taker(1), queue.outcome(1)) == ("code", "1_0", Left("why"))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3])

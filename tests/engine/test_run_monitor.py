@@ -55,6 +55,10 @@ def test_the_time_left_depends_on_the_stages_not_their_number() -> None:
     assert str(found) == "4 of 5 stages, about 10 minutes left"
 
 
+def test_before_the_stages_are_known_there_is_no_number_of_them() -> None:
+    assert str(RunMonitor()) == "getting ready"
+
+
 def test_stage_times_of_this_run_correct_later_estimates() -> None:
     stages = [stage(f"t{n}") for n in range(3)]
     found = monitor(stages, Clock(), t=10.0)

@@ -5,9 +5,10 @@ import pytest
 from hub_cache import SENTENCES, tiny_bert
 
 from synthbench.engine.stage import Stage
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import of_passages
-from synthbench.models.pretrained import Pretrained, Prompts, build_encoder
+from synthbench.models.pretrained import Pretrained, Prompts
 from synthbench.stages.evaluation import Evaluate
 from synthbench_reranking import Reranking
 from synthbench_sts import STS

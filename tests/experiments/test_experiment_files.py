@@ -17,14 +17,6 @@ MINILM, MINILM_COMMIT = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f20
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
 
 
-@pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
-def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path) -> None:
-    experiment = load_experiment(file)
-    assert experiment.name == file.stem
-    assert experiment.description
-    assert experiment.variants
-
-
 def test_augsberts_files_mark_test_sets_that_differ_from_the_papers() -> None:
     """As docs/augsbert.md says: sets that the paper divided or sampled at random are drawn again here."""
     expected = {

@@ -14,7 +14,7 @@ from synthbench.generation.jobs import Amounts, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training.simcse import SimCSE
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -14,8 +14,9 @@ from synthbench.base.errors import UserError
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.hub.repositories import HubRepository
+from synthbench.models.building import build_encoder
 from synthbench.models.checkpoint_files import ModelFiles
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.hub_needs import files_on_hub, missing, planned, sources_of
 
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"

@@ -2,31 +2,20 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 from manifest_hub import MANIFESTS, ROWS, ManifestHub, held, manifest_hub, use_hub
-from shipped_files import SHIPPED
+from shipped_files import SHIPPED, TOGETHER_EVERYTHING
 from small_experiment import Project
 
-from synthbench.config.load import load_experiment
 from synthbench.data.records import RetrievalText
-from synthbench.hub.repositories import HubRepository
-from synthbench.pipeline.hub_needs import files_on_hub
-from synthbench.pipeline.planning import make_sketch
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = yaml.safe_load(MANIFESTS.read_text(encoding="utf-8"))
-
-
-@cache
-def repositories(file: Path) -> list[HubRepository]:
-    stages = make_sketch(load_experiment(file)).stages.values()
-    return list(dict.fromkeys(files.repository for files in files_on_hub(stages)))
 
 
 @pytest.fixture(scope="module")
@@ -35,49 +24,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManifestHub]:
         use_hub(running, tmp_path_factory.mktemp("huggingface"), patch)
         patch.delenv("SYNTHBENCH_DATA", raising=False)
         yield running
-
-
-@pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
-def test_every_name_in_a_shipped_file_is_in_the_manifests_at_its_commit(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    known = {(f"{each.kind[:-1]}", name): each for each in held() for name in each.names}
-    commits = {(f"{each.kind[:-1]}", name, each.commit) for each in held() for name in each.names}
-    for repository in repositories(file):
-        name = repository.kind, repository.name
-        assert name in known, (
-            f"{repository.name} is in no manifest: look it up, and add it to {MANIFESTS.name}"
-        )
-        if repository.revision is None:
-            assert known[name].is_main
-        else:
-            assert (*name, repository.revision) in commits
-
-
-TOGETHER_EVERYTHING = (
-    "augsbert_table5",
-    "augsbert_table11",
-    "brainstorm_categories",
-    "dino_table1",
-    "encoders_scifact",
-    "gpl_scifact",
-    "graded_msmarco",
-    "languages_syncse",
-    "released_data",
-    "syncse_table2",
-    "syncse_table3",
-    "syncse_table4",
-    "syncse_table6",
-    "syncse_table8",
-    "table2_ablation",
-)
-
-
-def test_the_files_that_are_fetched_name_everything_that_ships(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    fetched = {each for name in TOGETHER_EVERYTHING for each in repositories(SHIPPED[name])}
-    assert {each for file in SHIPPED.values() for each in repositories(file)} == fetched
 
 
 @pytest.mark.parametrize("name", TOGETHER_EVERYTHING)

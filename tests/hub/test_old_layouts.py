@@ -11,8 +11,9 @@ from manifest_hub import ManifestHub, manifest_hub, use_hub
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.loading import check_tokenizer_reader
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.reference import resolve
 
 WRITER = "BeIR/query-gen-msmarco-t5-base-v1"

@@ -11,7 +11,7 @@ from synthbench.api import PairScorer, RecordKind, ScoredPair, SyntheticDataset
 from synthbench.base.runtime import Runtime
 from synthbench.models import artifact
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training.baseline import Baseline
 
 GOLD = {"a b": 1.0, "a c": 1.0, "b c": 1.0, "a d": 0.0, "b d": 0.0}

@@ -8,14 +8,9 @@ from hub_cache import SENTENCES
 
 from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import CHECKPOINT_FOLDER, load, save_model
+from synthbench.models.building import build_cross_encoder, build_encoder, build_with_hidden_layer
 from synthbench.models.interfaces import Encoder, PairScorer
-from synthbench.models.pretrained import (
-    Pretrained,
-    Prompts,
-    build_cross_encoder,
-    build_encoder,
-    build_with_hidden_layer,
-)
+from synthbench.models.pretrained import Pretrained, Prompts
 from synthbench.training.adapters import LoRA, merged, with_adapters
 
 PROMPTS = Prompts(query="a man: ", passage="two dogs: ")

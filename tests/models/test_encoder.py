@@ -7,9 +7,10 @@ from hub_cache import SENTENCES
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.pair_scorer import CosineScorer, pair_scorer
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 
 TEXTS = [*SENTENCES[:40:3], "a", "a dog", "the dog " * 20, "the dog " * 200, "a dog", "zebra!"]
 

@@ -16,16 +16,16 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 from wording import refused
 
-from synthbench.models.checks import check_files, check_pair_reader
-from synthbench.models.facts import CheckpointFacts, facts_in
-from synthbench.models.headers import tensors
-from synthbench.models.pretrained import (
-    Pretrained,
+from synthbench.models.building import (
     build_cross_encoder,
     build_encoder,
     build_language_model,
     build_with_hidden_layer,
 )
+from synthbench.models.checks import check_files, check_pair_reader
+from synthbench.models.facts import CheckpointFacts, facts_in
+from synthbench.models.headers import tensors
+from synthbench.models.pretrained import Pretrained
 
 LONG = " ".join(SENTENCES[:40])
 Edit = Callable[[Path], None]

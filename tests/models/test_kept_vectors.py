@@ -11,8 +11,9 @@ from hub_cache import SENTENCES
 
 from synthbench.models import encoder as encoder_module
 from synthbench.models.batching import TokenisedTexts
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder, StoredVectors
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 
 TEXTS = [*SENTENCES[:40:3], *(" ".join(["the dog"] * number) for number in range(1, 20))]
 

@@ -4,8 +4,9 @@ from wording import refused
 
 from synthbench.base.runtime import Runtime
 from synthbench.models import artifact
+from synthbench.models.building import build_cross_encoder
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
-from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.models.pretrained import Pretrained
 
 RUNTIME = Runtime(device="cpu")
 

@@ -9,7 +9,8 @@ import torch
 from hub_cache import tiny_bert
 from wording import refused
 
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 
 
 class Code:

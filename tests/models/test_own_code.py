@@ -14,8 +14,9 @@ from wording import refused, worded
 from synthbench.base.runtime import Runtime
 from synthbench.cli.dataset import open_encoder
 from synthbench.models.artifact import load, save_baseline, save_model, save_untrained
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.files import ALLOWED, check_code_of
 
 CODE = """

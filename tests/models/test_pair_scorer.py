@@ -7,8 +7,9 @@ from sentence_transformers import CrossEncoder
 from wording import refused
 
 from synthbench.api import length_sorted_units, symmetric_scores
+from synthbench.models.building import build_cross_encoder
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
-from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.models.pretrained import Pretrained
 
 TEXTS = [*SENTENCES[:30:5], "a", "the dog " * 20, "the dog " * 100]
 PAIRS = [(first, second) for first in TEXTS for second in TEXTS]

@@ -18,10 +18,11 @@ from wording import refused
 from synthbench.base.runtime import Runtime
 from synthbench.config.load import load_experiment
 from synthbench.models import artifact, precision
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained
 
 TEXTS = [*SENTENCES[:30:3], "a", "the dog " * 20]
 PAIRS = list(zip(TEXTS[:5], TEXTS[5:10], strict=True))

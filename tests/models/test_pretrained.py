@@ -12,15 +12,11 @@ from transformers import AutoModel
 from wording import refused
 
 from synthbench.models.artifact import checkpoint_kind
+from synthbench.models.building import build_cross_encoder, build_encoder, build_with_hidden_layer
 from synthbench.models.checks import check_layers
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
-from synthbench.models.pretrained import (
-    Pretrained,
-    build_cross_encoder,
-    build_encoder,
-    build_with_hidden_layer,
-)
+from synthbench.models.pretrained import Pretrained
 
 TEXTS = [*SENTENCES[:5], "a dog", "the piano eats the small cat , the dog and two boys ."]
 PAIRS = [(first, second) for first in TEXTS[:3] for second in TEXTS[3:]]

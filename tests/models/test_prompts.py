@@ -12,10 +12,11 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Ranking, RecordKind, ScoredPair
 from synthbench.models.artifact import load, save_model
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import of_passages
 from synthbench.models.pair_scorer import CosineScorer
-from synthbench.models.pretrained import Pretrained, Prompts, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained, Prompts
 from synthbench_reranking import Reranking
 from synthbench_sts import STS
 

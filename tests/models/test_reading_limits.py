@@ -8,7 +8,8 @@ import pytest
 from hub_cache import tiny_bert, tiny_roberta, tiny_sentence_transformer
 from wording import refused
 
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.reading_limits import tokenizer_and_limit
 
 

@@ -12,9 +12,10 @@ from wording import refused
 
 from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import load, open_model, save_model
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.checks import check_encoder
 from synthbench.models.interfaces import Encoder, Searcher
-from synthbench.models.pretrained import Pretrained, Prompts, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained, Prompts
 from synthbench.models.search_encoders import SearchEncoder, build_search_encoder, search_encoder
 
 KINDS = ("sparse", "late-interaction")

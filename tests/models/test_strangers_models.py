@@ -15,8 +15,9 @@ from sentence_transformers import SentenceTransformer
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import DESCRIPTION_FILE, base_of, check_artifact, load, save_model
+from synthbench.models.building import build_encoder
 from synthbench.models.own_code import why_untrusted, with_own_code
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.trainers import load_weights
 
 CPU = Runtime(device="cpu")

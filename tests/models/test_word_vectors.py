@@ -17,8 +17,9 @@ from wording import refused
 from synthbench.base.runtime import Runtime
 from synthbench.models import reference, word_vectors
 from synthbench.models.artifact import load, open_model, save_untrained
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.interfaces import Encoder
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import training
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.simcse import SimCSE

@@ -33,8 +33,8 @@ ENCODER = {"base": {"model": "sandbox/encoder"}}
 
 @pytest.fixture(autouse=True)
 def _encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    from synthbench.models.building import build_encoder
     from synthbench.models.encoder import LengthBatchedEncoder
-    from synthbench.models.pretrained import build_encoder
 
     model = LengthBatchedEncoder(build_encoder(Pretrained(model="sandbox/encoder"), 0, "cpu"))
     monkeypatch.setattr(Sources, "encoder", lambda self, need: model, raising=False)

@@ -48,6 +48,14 @@ def test_a_budget_under_the_cost_of_the_pilot_is_refused_with_what_it_costs() ->
     )
 
 
+@pytest.mark.parametrize("faster", [1.0, 1.1, 1.2, 1.3, 1.4, 1.5])
+def test_where_all_can_be_bought_the_measured_speed_of_the_machine_changes_nothing(faster: float) -> None:
+    making, training = 4.166666666666667e-08 / faster, 0.012596336790747956 / faster
+    prices = {"syncse": DataPrice(making=making, training=training), "gold": DataPrice(training=training)}
+    found = pilot_amounts(prices, {"syncse": 2_000, "gold": 0}, 100.0, WHERE)
+    assert found["syncse"] == (222, 666, 2_000)
+
+
 def test_few_sentences_are_read_whole() -> None:
     assert pilot_amounts({"a": DataPrice(llm=0.01)}, {"a": 60}, 100.0, WHERE) == {"a": (6, 20, 60)}
 

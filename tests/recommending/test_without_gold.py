@@ -177,8 +177,8 @@ def test_a_study_without_gold_is_answered_on_standard_tasks_and_a_synthetic_set(
     found = recommender_of(file, given, PlainProgress(), jobs=1, output=Path("reports"))
     answer = found.run()
     assert set(found.study.devs) == {"STSb-dev", "SICK-R-dev", "synthetic"}
-    assert {row.amount for row in found.state.rows["syncse-partial"]} <= set(range(241))
-    assert PhaseRow("untrained") in found.state.rows["untrained"]
+    assert {row.amount for row in found.known.rows["syncse-partial"]} <= set(range(241))
+    assert PhaseRow("untrained") in found.known.rows["untrained"]
     page = markdown_page(answer)
     assert "Its agreement with people is unknown" in page
     assert "no gold pairs and no test set" not in page

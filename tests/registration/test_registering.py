@@ -113,6 +113,8 @@ def test_comparisons_are_declared_before_the_first_score(
     assert record.seeds == (0, 1)
     assert record.compared == (("silver", "plain"),)
     assert record.num_comparisons == 1
+    assert "seeds and test items" in record.rule
+    assert "family" in record.rule
     assert [(test.name, test.num_items) for test in record.tests] == [("test", 5)]
     assert record.rows_by_label["silver"].settings["data.silver.size"] == 3
     assert record.rows_by_label["silver"].settings["train.strength"] == 0.5

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_texts import text_of
+from report_texts import PREAMBLE, text_of
 from rich.console import Console, RenderableType
 from wording import refused
 
@@ -17,7 +17,6 @@ from synthbench.config.published_tables import PublishedAudit, read_published_au
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.reporting.files import write_report
-from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import AuditResult, ExperimentResult, LabelCost

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from report_texts import text_of
+from report_texts import PREAMBLE, text_of
 from scipy.stats import t, ttest_ind, ttest_rel
 
 from synthbench.reporting.model.analysis import Analysis
@@ -16,7 +16,6 @@ from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.model.verdicts import verdict
-from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 from synthbench.statistics.item_noise import ItemNoise
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_texts import text_of
+from report_texts import PREAMBLE, text_of
 from rich.console import Console
 
 from synthbench.base.errors import UserError
 from synthbench.config.published_tables import PublishedValue, chosen_costs, read_published
 from synthbench.config.table_options import PublishedCosts
 from synthbench.reporting.files import place_report, write_report
-from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import CostResult, ExperimentResult

@@ -1,4 +1,4 @@
-"""The forest plot of the primary differences: the same lines in terminal, page, LaTeX and figure."""
+"""The forest plot of the primary differences: the same lines in terminal, page and figure."""
 
 import io
 import re
@@ -12,8 +12,6 @@ from synthbench.reporting.figures.forest import forest_figure
 from synthbench.reporting.figures.style import HIGHEST, WIDEST, figure_style
 from synthbench.reporting.model.forest import Forest
 from synthbench.reporting.render.html.page import html_report
-from synthbench.reporting.render.latex import PREAMBLE
-from synthbench.reporting.render.latex_forest import latex_forest
 from synthbench.reporting.render.terminal_forest import terminal_forest
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -59,15 +57,12 @@ def test_each_primary_difference_has_its_interval_and_its_star(report: Report) -
 def test_all_formats_have_the_same_lines(report: Report) -> None:
     forest = forest_of(report)
     page = html_report(report)
-    latex = latex_forest(forest, report.analysis).replace(r"\ensuremath{-}", "−").replace("{*}", "*")
     terminal = in_terminal(forest)
     with figure_style():
         figure = forest_figure(forest)
         drawn = [text.get_text() for text in figure.findobj(Text)]
     for each in forest.lines:
         assert f'<span class="value">{each.text}</span>' in page
-        assert each.name in latex
-        assert each.text in latex
         assert any(each.name in line and line.endswith(each.text) for line in terminal)
         assert each.text in drawn
         assert each.name in drawn
@@ -126,8 +121,3 @@ def test_the_page_has_the_summary_if_its_plot_is_cut(make_runs: MakeRuns, make_r
 
 def test_without_primary_comparisons_there_is_no_plot(make_runs: MakeRuns, make_result: MakeResult) -> None:
     assert Report(make_result(make_runs("gold", {"A": GOLD}))).forest is None
-
-
-def test_the_latex_needs_no_package_for_drawing(report: Report, compile_latex: Callable[[str], str]) -> None:
-    log = compile_latex(PREAMBLE + latex_forest(forest_of(report), report.analysis) + r"\end{document}")
-    assert "Overfull" not in log

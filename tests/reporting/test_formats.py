@@ -162,8 +162,8 @@ def test_latex_labels_are_unique_and_without_special_characters(
 
     texts = [text for name, text in text_files(Report(named)) if name.endswith(".tex")]
     labels = [label for text in texts for label in re.findall(r"\\label\{(.*?)\}", text)]
-    assert labels[:3] == ["tab:50-more", "fig:50-more-forest", "sec:50-more-notes"]
-    assert labels[3:5] == ["tab:50-more-comparisons-1", "tab:50-more-comparisons-2"]
+    assert labels[:2] == ["tab:50-more", "sec:50-more-notes"]
+    assert labels[2:4] == ["tab:50-more-comparisons-1", "tab:50-more-comparisons-2"]
     assert len(set(labels)) == len(labels)
 
 
@@ -279,7 +279,7 @@ def test_a_report_has_the_same_files_each_time(
 ) -> None:
     again = write_report(small_result, tmp_path / "a" / "b")
 
-    names = ["table.tex", "table.md", "table.csv", "seeds.csv", "forest.tex", "notes.md", "notes.tex"]
+    names = ["table.tex", "table.md", "table.csv", "seeds.csv", "notes.md", "notes.tex"]
     names += [f"comparisons.{ending}" for ending in ("tex", "md", "csv")]
     names += ["scores.pdf", "scores.png", "forest.pdf", "forest.png", "report.html"]
     assert [path.name for path in again] == list(drawn) == names

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from report_texts import PREAMBLE
 
 from synthbench.reporting.files import text_files
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render.latex import PREAMBLE, latex_table
+from synthbench.reporting.render.latex import latex_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 

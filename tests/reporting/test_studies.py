@@ -4,11 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from report_texts import text_of
+from report_texts import PREAMBLE, text_of
 from rich.console import Console
 
 from synthbench.reporting.files import write_report
-from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult

@@ -137,6 +137,12 @@ def test_the_column_of_sentences_is_found(tmp_path: Path, header: list[str], row
     assert [record.sentence for record in _read(found.settings)] == TEXTS
 
 
+def test_a_latin_name_above_chinese_texts_is_a_header(tmp_path: Path) -> None:
+    texts = ["今天天气很好", "他昨天买了一本书"]
+    found = guess(_table(tmp_path / "tickets.csv", ["ticket"], [[text] for text in texts]), "sentences")
+    assert [record.sentence for record in _read(found.settings)] == texts
+
+
 def test_one_column_without_header_loses_no_sentence(tmp_path: Path) -> None:
     texts = ["reset password", "order lost", "card refused"]
     found = guess(_table(tmp_path / "tickets.csv", None, [[text] for text in texts]), "sentences")

@@ -10,7 +10,7 @@ import pytest
 from small_experiment import new_project
 
 from synthbench.engine import progress
-from synthbench.tracking import live
+from synthbench.tracking import live, live_worker
 
 HEAVY = {
     "datasets",
@@ -55,7 +55,7 @@ def test_heavy_libraries_are_imported_before_threads_start(
     updates: list[str] = []
     real = live.LiveRuns.update
     monkeypatch.setattr(live.LiveRuns, "update", lambda *given: updates.append("") or real(*given))
-    monkeypatch.setattr(live, "SECONDS_BETWEEN_UPDATES", 0.01)
+    monkeypatch.setattr(live_worker, "SECONDS_BETWEEN_UPDATES", 0.01)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
     project = new_project(tmp_path, bert)
     called = project.call("run", "small.yaml", "--variant", "gold-only", "--seeds", "0", "--output", "out")

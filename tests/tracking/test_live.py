@@ -19,8 +19,9 @@ from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.so_far import runs_so_far
-from synthbench.tracking import live
-from synthbench.tracking.live import LiveNames, LiveRuns, live_tracking
+from synthbench.tracking import live_worker
+from synthbench.tracking.live import LiveNames, LiveRuns
+from synthbench.tracking.live_worker import live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 MakeRun = Callable[..., RunResult]
@@ -168,7 +169,7 @@ def test_a_failing_tracker_is_reported_once_and_causes_no_delay(
 
     tracker = Unreachable(tmp_path)
     monkeypatch.setattr(tracker, "_set_up_database", lambda: None)
-    monkeypatch.setattr(live, "SECONDS_BETWEEN_UPDATES", 0.01)
+    monkeypatch.setattr(live_worker, "SECONDS_BETWEEN_UPDATES", 0.01)
     said: list[str] = []
     with live_tracking(tracker, names, lambda: [(make_run("gold", 0), True)], said.append):
         assert again.wait(30)
@@ -201,7 +202,7 @@ def test_finished_cells_and_curves_are_read_from_a_half_computed_store(
 
 IMPORTS_AND_WAITS = """
 import threading
-from synthbench.tracking.live import import_tracking
+from synthbench.tracking.live_worker import import_tracking
 import_tracking()
 print("imported", flush=True)
 threading.Event().wait()

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, distributed
 
 from synthbench.data.records import RecordKind
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import contrastive
 
 BATCH = (

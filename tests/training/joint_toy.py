@@ -13,7 +13,7 @@ from toy_training import TRAINERS, RecordedProgress, spearman, toy_pairs
 
 from synthbench.base.runtime import Runtime
 from synthbench.engine.workspace import Workspace
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.model_contracts import TrainingContext
 
 STEPS_TO_LIVE = "STEPS_TO_LIVE"
 

@@ -13,9 +13,10 @@ from wording import refused
 
 from synthbench.base.errors import UserError
 from synthbench.models.artifact import load
+from synthbench.models.building import build_encoder
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.precision import check_precision, products_in
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.computation import checkpoint_activations

@@ -12,7 +12,8 @@ from contrastive_processes import BATCH, CHUNK_SIZES, gradients
 from torch import Tensor
 
 from synthbench.data.records import RecordKind
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
 from synthbench.training.objectives import contrastive
 from synthbench.training.teaching import TrainingRecords

@@ -16,7 +16,8 @@ from wording import refused, worded
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, Ranking, RecordKind, ScoredPair, Triplet
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.library_losses import LibraryLoss
 from synthbench.training.objectives import training_table

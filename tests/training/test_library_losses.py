@@ -16,8 +16,9 @@ from wording import refused, worded
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.models.artifact import load
+from synthbench.models.building import build_encoder
 from synthbench.models.interfaces import Encoder
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.library_losses import LibraryLoss
 from synthbench.training.objectives import training_table
@@ -122,7 +123,7 @@ def test_the_librarys_loss_gets_the_columns_in_order(bert: Path, tmp_path: Path)
 
 
 def test_a_teachers_margins_and_vectors_are_the_labels(bert: Path, tmp_path: Path) -> None:
-    from synthbench.models.pretrained import build_cross_encoder
+    from synthbench.models.building import build_cross_encoder
 
     context = context_in(tmp_path)
     named = loss(name="margin-mse", teacher={"model": str(bert)})

@@ -8,7 +8,8 @@ from toy_training import context_in, largest_difference, toy_pairs
 from wording import refused
 
 from synthbench.data.records import RecordKind
-from synthbench.models.pretrained import Pretrained, build_language_model
+from synthbench.models.building import build_language_model
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.layers import MASKED_SHARE, WordHead
 from synthbench.training.objectives import contrastive
 from synthbench.training.simcse import SimCSE

@@ -10,7 +10,7 @@ from toy_training import context_in, toy_pairs
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training import loop
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.library_losses import CLASSES, OF_NEGATIVES, LossName

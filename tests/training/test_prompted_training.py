@@ -12,7 +12,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, Triplet
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder
-from synthbench.plugins.contracts import Trainer
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.simcse import SimCSE
 

@@ -10,7 +10,7 @@ import pytest
 from toy_training import TRAINERS, context_in, spearman, toy_pairs
 
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training import loop
 
 Select = Callable[[PairScorer], float]

@@ -14,12 +14,13 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence, Triplet
 from synthbench.models.artifact import load
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pair_scorer import CosineScorer
-from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.loading import component
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training.objectives import contrastive, training_table
 from synthbench.training.simcse import SimCSE
 from synthbench.training.teaching import training_records

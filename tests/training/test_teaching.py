@@ -13,7 +13,8 @@ from test_contrastive_loss import ANCHORS, NEGATIVES, POSITIVES, TEMPERATURE, co
 from wording import refused
 
 from synthbench.api import RecordKind, Runtime, SyntheticDataset, Triplet
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
 from synthbench.training.objectives import SOFT_LABELS_UNSCORED, Objective, training_table
 from synthbench.training.settings import OF_RECORD

@@ -14,7 +14,7 @@ from fake_stages import in_process
 from shared_stores import on_machine
 from toy_training import TRAINERS, RecordedProgress, context_in, largest_difference, toy_pairs
 
-from synthbench.plugins.contracts import Trainer
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.training.checkpoints import Checkpoints
 
 A = "a" * 64

@@ -21,9 +21,9 @@ from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.models.building import build_encoder
 from synthbench.models.interfaces import PairScorer
-from synthbench.models.pretrained import build_encoder
-from synthbench.plugins.contracts import TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training import loop
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.settings import TrainingSettings

@@ -10,7 +10,8 @@ from wording import refused
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.building import build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import BINARY_CROSS_ENTROPY, COSINE_SIMILARITY, training_table
 
 

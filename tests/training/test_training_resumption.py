@@ -16,7 +16,7 @@ from toy_training import TRAINERS, RecordedProgress, context_in, largest_differe
 from wording import refused
 
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 from synthbench.training import loop
 
 Undisturbed = Callable[[str], tuple[TrainingSummary, Path]]

@@ -6,8 +6,9 @@ from toy_training import context_in, toy_pairs
 from wording import refused
 
 from synthbench.models.artifact import load
+from synthbench.models.building import build_cross_encoder
 from synthbench.models.interfaces import Encoder, PairScorer
-from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.models.pretrained import Pretrained
 from synthbench.training.untrained import ReadyCrossEncoder, Untrained
 
 

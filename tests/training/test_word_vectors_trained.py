@@ -10,7 +10,7 @@ from wording import refused
 
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder
-from synthbench.plugins.contracts import Trainer
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.simcse import SimCSE
 

@@ -13,7 +13,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.simcse import SimCSE

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.config.coordinates import values_text
@@ -19,8 +20,7 @@ from synthbench.reporting.figures.panels import (
     scale_amounts,
     score_range,
 )
-from synthbench.reporting.figures.point_labels import Named, label_points
-from synthbench.reporting.figures.style import COLOURS, MARKERS, SCORE, equal_ranges
+from synthbench.reporting.figures.style import COLOURS, MARKERS, SCORE, SMALL_FONT_SIZE, equal_ranges
 from synthbench.reporting.model.aggregate import ColumnSource
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
@@ -64,8 +64,9 @@ MEANINGS: dict[CostKind, str] = {
 
 Y_MARGIN = 0.12
 JOINT_COLOUR = "#999999"
-HEIGHTS = (3.6, 5.0, 6.4)  # inches of a panel on its own, tried in this order
-MOST_HIDDEN = 6.0  # square points that all names of a panel may hide: about the edge of a letter
+NAME_HEIGHT, HIGHEST_PANEL = 0.32, 6.4  # inches of a panel on its own: for each name, and in all
+MOST_NAMES = 5  # names for which a panel beside others has room
+LEADERS = {"linecolor": "#888888", "linewidth": 0.4, "min_distance": 0.012, "max_distance": 0.5}
 FIELDS = ("cost", "row", "axis", "amount", "mean", "low", "high", "sd", "n_seeds", "on_frontier", "left_out")
 MEAN = "mean"
 JOINED = (
@@ -138,28 +139,46 @@ class Frontier:
         return ReportSection(self.name, CsvTable(FIELDS, lines), notes=_with_meanings(self))
 
     @property
+    def most_names(self) -> int:
+        """The number of points in the panel that has most."""
+        return max(len(panel.shown) for panel in self.panels)
+
+    @property
     def parts(self) -> "tuple[Frontier, ...]":
-        """All panels together or, if names would hide each other, each panel as a part of its own."""
+        """All panels together or, with many rows, each panel as a part of its own."""
         shown = [panel for panel in self.panels if panel.shown]
-        if len(shown) < 2 or _drawn(self, self.caption, PANEL_HEIGHT)[1] <= MOST_HIDDEN:
+        if len(shown) < 2 or self.most_names <= MOST_NAMES:
             return (self,)
         return tuple(replace(self, panels=(panel,)) for panel in shown)
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return a figure of means with 95 % intervals over seeds against costs; None if no row can be drawn.
 
-        Each point has its variant's name; if names would hide each other, the panel is larger, and a line
-        leads to each name. The scale of costs is logarithmic if they span more than a decade,
-        with 0 left of it. Colour and marker show the point of the grid; ceilings are diamonds. A hollow
-        marker is a single value, without an interval. Call it within `figure_style`.
+        Each point has its variant's name, or a thin line that leads to it; many rows make the panel higher.
+        The scale of costs is logarithmic if they span more than a decade, with 0 left of it. Colour and
+        marker show the point of the grid; ceilings are diamonds. A hollow marker is a single value, without
+        an interval. Call it within `figure_style`.
         """
-        if not any(panel.shown for panel in self.panels):
+        if not self.most_names:
             return None
-        caption = self.caption if has_caption else ""
-        figure, hidden = _drawn(self, caption, PANEL_HEIGHT)
-        for height in HEIGHTS:
-            if hidden > MOST_HIDDEN:
-                figure, hidden = _drawn(self, caption, height)
+        is_crowded = self.most_names > MOST_NAMES
+        height = min(NAME_HEIGHT * self.most_names, HIGHEST_PANEL) if is_crowded else PANEL_HEIGHT
+        texts = PanelTexts(
+            self.caption if has_caption else "",
+            [""] * len(self.panels),
+            "",
+            f"{self.score} {SCORE}",
+            self.section.first_notes,
+        )
+        figure, axes = panels_figure(texts, _handles(self), height)
+        width = figure.get_figwidth() / min(len(axes), 3) - AXIS_WIDTH
+        ranges = [score_range((cell for _, _, cell in panel.shown), Y_MARGIN) for panel in self.panels]
+        for on, panel, limits in zip(axes, self.panels, equal_ranges(ranges), strict=True):
+            _draw_panel(on, panel, width)
+            on.set_ylim(*limits)
+        figure.draw_without_rendering()
+        for on, panel in zip(axes, self.panels, strict=True):
+            _write_names(on, panel)
         return figure
 
 
@@ -271,37 +290,40 @@ def _prices(panels: Sequence[CostPanel], prices: Mapping[str, float]) -> Iterato
         yield f"Dollars hold the price of each record of these sources, as the file states it: {each}."
 
 
-def _drawn(found: Frontier, caption: str, height: float) -> "tuple[Figure, float]":
-    """Return the figure, and the area (square points) that names hide in the most crowded panel."""
-    texts = PanelTexts(
-        caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.section.first_notes
+def _draw_panel(axes: "Axes", panel: CostPanel, width: float) -> None:
+    amounts = sorted(amount for _, amount, _ in panel.shown)
+    axes.set_xlabel(TITLES[panel.kind])
+    scale_amounts(axes, amounts, width, round_ticks(amounts))
+    for bought, amount, cell in panel.shown:
+        draw_point(axes, (amount, cell), _look(bought), 0.9)
+    if joint := _joint(axes, panel):
+        axes.plot(*zip(*joint, strict=True), color=JOINT_COLOUR, linewidth=1.0, zorder=1.5)
+
+
+def _write_names(axes: "Axes", panel: CostPanel) -> None:
+    """Write each point's variant where it hides least of points, intervals, lines and other names."""
+    from textalloc import allocate
+
+    if not panel.shown:
+        return
+    xs, ys = ([*each] for each in zip(*((x, cell.mean) for _, x, cell in panel.shown), strict=True))
+    half_widths = [cell.half_width or 0.0 for *_, cell in panel.shown]
+    bars = [((x, y - half), (x, y + half)) for x, y, half in zip(xs, ys, half_widths, strict=True)]
+    lines = [[*zip(*ends, strict=True)] for ends in (*bars, *pairwise(_joint(axes, panel)))]
+    _, _, texts, _ = allocate(
+        axes,
+        xs,
+        ys,
+        [bought.row.label for bought, *_ in panel.shown],
+        x_scatter=xs,
+        y_scatter=ys,
+        x_lines=[x for x, _ in lines],
+        y_lines=[y for _, y in lines],
+        textsize=SMALL_FONT_SIZE,
+        **LEADERS,
     )
-    figure, panels = panels_figure(texts, _handles(found), height)
-    width = figure.get_figwidth() / min(len(panels), 3) - AXIS_WIDTH
-    for axes, panel in zip(panels, found.panels, strict=True):
-        axes.set_xlabel(TITLES[panel.kind])
-        amounts = sorted(amount for _, amount, _ in panel.shown)
-        scale_amounts(axes, amounts, width, round_ticks(amounts))
-        _draw_points(axes, panel)
-        if joint := _joint(axes, panel):
-            axes.plot(*zip(*joint, strict=True), color=JOINT_COLOUR, linewidth=1.0, zorder=1.5)
-    ranges = [score_range((cell for _, _, cell in panel.shown), Y_MARGIN) for panel in found.panels]
-    for axes, limits in zip(panels, equal_ranges(ranges), strict=True):
-        axes.set_ylim(*limits)
-    figure.draw_without_rendering()
-    hidden = [
-        label_points(axes, _named(panel), _joint(axes, panel), with_leaders=height > PANEL_HEIGHT)
-        for axes, panel in zip(panels, found.panels, strict=True)
-    ]
-    return figure, max(hidden)
-
-
-def _named(panel: CostPanel) -> list[Named]:
-    """Return the text beside each point: its variant."""
-    return [
-        Named(bought.row.label, amount, cell.mean, cell.half_width or 0.0)
-        for bought, amount, cell in panel.shown
-    ]
+    for text in texts:
+        text.set_in_layout(False)
 
 
 def _look(bought: RowAtCost) -> Look:
@@ -316,11 +338,6 @@ def _handles(found: Frontier) -> "list[Line2D]":
         return []
     first = {each.group: each for each in found.panels[0].rows if not each.row.is_ceiling}
     return [_look(bought).handle(found.groups[group], has_line=False) for group, bought in first.items()]
-
-
-def _draw_points(axes: "Axes", panel: CostPanel) -> None:
-    for bought, amount, cell in panel.shown:
-        draw_point(axes, (amount, cell), _look(bought), 0.9)
 
 
 def _joint(axes: "Axes", panel: CostPanel) -> list[tuple[float, float]]:

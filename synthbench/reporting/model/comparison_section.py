@@ -53,7 +53,7 @@ def _role(column: ColumnComparisons) -> str:
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes: what stars mean, how to read the columns, what is not compared, what is detectable.
+    """Return the notes: stars, columns, rows that are not compared, minimum detectable differences.
 
     The table's notes say which comparisons are primary, and what seeds redraw.
     """

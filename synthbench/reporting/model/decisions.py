@@ -66,7 +66,7 @@ class Decisions:
 
 @dataclass(frozen=True)
 class BestRow:
-    """The row that is really above all others at its point of the grid in a column; None: no row is."""
+    """The row that is significantly above all others of its column and grid point; None if there is none."""
 
     source: ColumnSource
     point: RowKey

@@ -61,7 +61,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]:
-    """Return at most three notes, a few sentences each: how to read cells, what is claimed, what to mind.
+    """Return at most three notes of a few sentences: reading the cells, claims, warnings.
 
     Sentences that these groups share with `table_notes` are equal.
     """

@@ -164,7 +164,7 @@ def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str
 def _differences_of_parts(
     parts: Mapping[str, Sequence[MeasurementDifference]], own: Sequence[MeasurementDifference]
 ) -> Iterator[MeasurementDifference]:
-    """Yield differences that only some columns of an average have; `parts` are by column title."""
+    """Yield the deviations of an average that only some of its columns have; `parts` are by column title."""
     titles: dict[str, list[str]] = {}
     for title, found in parts.items():
         for difference in found:

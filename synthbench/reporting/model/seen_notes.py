@@ -15,7 +15,7 @@ def seen_notes(result: ExperimentResult) -> Iterator[str]:
 
 
 def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str]:
-    """Say for each model what it has seen, who says so, and for which of all rows it matters."""
+    """Say which data each model has seen, by which source, and which rows this concerns."""
     models: dict[tuple[str, str], list[SeenData]] = {}
     for each in seen:
         models.setdefault((each.model, each.stated_by), []).append(each)

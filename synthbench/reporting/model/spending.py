@@ -42,7 +42,10 @@ def spending(
 
 
 def _starts(result: ExperimentResult, run: RunResult) -> Iterator[RunResult | None]:
-    """Yield the run whose model a training starts from, then that run's own; None: not in this result."""
+    """Yield the run that a training starts from, then the run which that one starts from, and so on.
+
+    None stands for a run that is not in this result.
+    """
     name = run.parameters.get("train.starts_from")
     if not name:
         return

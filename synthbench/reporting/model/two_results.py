@@ -41,7 +41,7 @@ def comparison_of(
 
 
 def rows_of_one(first: ExperimentResult, second: ExperimentResult) -> tuple[list[str], list[str]]:
-    """Return the titles of the rows that only the first result has, and of those that only the second has."""
+    """Return the titles of the rows in the first result alone, and of the rows in the second alone."""
     ours, theirs = _keys(first), _keys(second)
     return [_title(key) for key in sorted(ours - theirs)], [_title(key) for key in sorted(theirs - ours)]
 

@@ -44,7 +44,7 @@ def untested(analysis: Analysis) -> Iterator[str]:
 
 
 def bold(analysis: Analysis) -> Iterator[str]:
-    """Say what is bold; nothing if nothing is tested."""
+    """Say what bold means; "" if no comparison is tested."""
     decisions, tested = analysis.decisions, _tested(analysis)
     has_several = len({each.baseline.variant for _, each in tested}) > 1
     above = [(source, each) for source, each in decisions.of("primary") if each.direction > 0]

@@ -23,11 +23,6 @@ from synthbench.reporting.render.latex_floats import (
 from synthbench.reporting.render.latex_text import escape, estimated_width
 from synthbench.reporting.report import Report
 
-PREAMBLE = r"""\documentclass{article}
-\usepackage[a4paper, landscape, margin=15mm]{geometry}
-\usepackage{booktabs, graphicx, siunitx}
-\begin{document}
-"""
 NUMBER = linear_pattern(r"^-?\d+(\.\d+)?")
 _NOT_IN_LABELS = linear_pattern(r"[^A-Za-z0-9:._-]+")
 RULES = (r"\midrule", r"\cmidrule")

@@ -7,7 +7,6 @@ by `SMALLEST` at least.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from synthbench.config.table_options import LatexOptions
 from synthbench.reporting.model.sections import MOST_NOTES
@@ -69,16 +68,10 @@ class Floats:
 
     options: LatexOptions
     label: str
-    kind: Literal["table", "figure"] = "table"
 
     def named(self, name: object) -> "Floats":
         """Return the same for one of several tables."""
         return replace(self, label=f"{self.label}-{name}")
-
-    @property
-    def figures(self) -> "Floats":
-        """The same as figures."""
-        return replace(self, label=f"fig:{self.label.removeprefix('tab:')}", kind="figure")
 
     def lines(self, caption: str, parts: Sequence[Typeset], notes: Notes = ()) -> Iterator[str]:
         """Yield a float for each part, with notes below the last."""
@@ -112,7 +105,7 @@ class Floats:
         yield from part.lines
         yield "}}"
         limit = "0pt" if self.options.wide else rf"{1 / SMALLEST:g}\columnwidth"
-        yield rf"\synthbenchfloat{{{self.kind}}}{{{limit}}}{{{caption}}}{{%"
+        yield rf"\synthbenchfloat{{table}}{{{limit}}}{{{caption}}}{{%"
         yield r" \\".join(f"\n{escape(note)}" for note in notes).strip() + "}"
 
 

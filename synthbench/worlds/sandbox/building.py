@@ -291,7 +291,7 @@ def _compared_batches(tokenizer: "PreTrainedTokenizerBase", size: int, seed: int
 def _agreeing_words(
     pair: documents.ComparedPair, sentences: Sequence[int | None], spans: Sequence[tuple[int, int]]
 ) -> list[float]:
-    """Return for each token whether the pair agrees in the slot that it expresses, NaN if it expresses none.
+    """Return for each token whether both sentences agree in its slot; NaN for a token without a slot.
 
     `sentences`: the sentence of each token, 0, 1 or None. A token's span includes the blank before its word.
     """

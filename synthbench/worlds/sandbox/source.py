@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import did_you_mean
-from synthbench.base.frozen import Constant
+from synthbench.base.frozen import Constant, added_field
 from synthbench.data.records import Record, RecordKind
 from synthbench.worlds.contract import WorldSet
 from synthbench.worlds.sandbox.premises import DEFAULT, Premises
@@ -81,11 +81,10 @@ class SetOptions(WorldSet):
         None, description="registers to draw from; null: both"
     )
     # Left out of the identity without a value, as before there were rankings.
-    candidates: int | None = Field(
+    candidates: int | None = added_field(
         None,
         ge=2,
         le=200,
-        exclude_if=lambda value: value is None,
         description=f"rankings: candidates per query; null: {NUM_CANDIDATES}",
     )
     world: Premises = Field(DEFAULT, description="properties of the world that differ from the defaults")

@@ -8,7 +8,8 @@ import pytest
 from hub_cache import HubCache, tiny_bert
 from wording import refused
 
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 
 REVISION = "3371" * 10
 

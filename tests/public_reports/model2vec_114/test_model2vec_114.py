@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pair_scorer import pair_scorer
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.pretrained import Pretrained
 
 
 def test_a_text_without_known_words_has_a_vector_and_a_cosine(tmp_path: Path) -> None:

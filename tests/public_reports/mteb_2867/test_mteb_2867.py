@@ -21,11 +21,12 @@ from synthbench.config.load import load_experiment
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.engine.stage import Stage
+from synthbench.models.building import build_encoder
 from synthbench.models.checks import prompts_of_rankings
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder, StoredVectors
 from synthbench.models.interfaces import of_passages, of_queries
 from synthbench.models.pair_scorer import CosineScorer
-from synthbench.models.pretrained import Pretrained, Prompts, build_encoder
+from synthbench.models.pretrained import Pretrained, Prompts
 from synthbench.pipeline.planning import make_plan
 from synthbench.preparing.mining import MineNegatives
 from synthbench.results.collect import prompt_notes

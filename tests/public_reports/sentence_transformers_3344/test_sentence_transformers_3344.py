@@ -16,7 +16,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training.simcse import SimCSE
 
 PAIRS = [Pair(anchor=SENTENCES[n], positive=SENTENCES[-n], id=str(n)) for n in range(1, 9)]

@@ -12,7 +12,8 @@ from hub_cache import tiny_bert
 
 from synthbench.base.errors import UserError
 from synthbench.models.artifact import check_artifact
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 
 
 @pytest.fixture

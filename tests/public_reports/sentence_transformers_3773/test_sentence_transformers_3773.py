@@ -30,16 +30,16 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import MaskedLanguageModel
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel
 from synthbench.models.artifact import load
-from synthbench.models.checks import default_dtype
-from synthbench.models.headers import tensors
-from synthbench.models.pretrained import (
-    Pretrained,
+from synthbench.models.building import (
     build_cross_encoder,
     build_encoder,
     build_language_model,
     build_with_hidden_layer,
 )
-from synthbench.plugins.contracts import Trainer, TrainingContext
+from synthbench.models.checks import default_dtype
+from synthbench.models.headers import tensors
+from synthbench.models.pretrained import Pretrained
+from synthbench.plugins.model_contracts import Trainer, TrainingContext
 from synthbench.stages.training import Train
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder

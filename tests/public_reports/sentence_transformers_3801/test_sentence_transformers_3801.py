@@ -12,7 +12,8 @@ from hub_cache import tiny_bert
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import load
-from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.building import build_encoder
+from synthbench.models.pretrained import Pretrained
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from wording import refused
 
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder, build_language_model
+from synthbench.models.building import build_cross_encoder, build_encoder, build_language_model
+from synthbench.models.pretrained import Pretrained
 
 Weights = dict[str, Tensor]
 CHANGES: dict[str, Callable[[Weights], Weights]] = {

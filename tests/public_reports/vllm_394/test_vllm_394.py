@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hub_cache import SENTENCES, tiny_bert
 
+from synthbench.models.building import build_cross_encoder, build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.pretrained import Pretrained
 
 TEXTS = [" ".join(SENTENCES[n : n + 1 + (5 * n) % 4]) for n in (7, 1, 12, 3, 9, 1, 20)]
 

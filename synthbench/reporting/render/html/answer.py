@@ -1,4 +1,4 @@
-"""The first screen of the page: what is claimed, and a plot of differences, or else of the rows' means."""
+"""The first screen of the page: the claims, with a plot of differences or else of the rows' means."""
 
 import math
 from collections.abc import Sequence

@@ -104,7 +104,7 @@ def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: fl
 
 
 def beliefs(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> dict[str, float]:
-    """Return the probability of each permitted answer; `random` as for `judgement`, with the same answer.
+    """Return the probability of each permitted answer; `judgement` gives the likeliest one.
 
     A judge is less sure the nearer a case is to the next answer, and gives a wrong answer `WRONG` of the
     probability. How sure real LLMs are is not known; this is an assumption.

@@ -78,7 +78,7 @@ def _related(asked: Asked, random: Random) -> Event:
 
 
 def _text(told: Event, asked: Asked, num_sentences: int, random: Random) -> str:
-    """Return a document that tells the event among others, none of which answers the query."""
+    """Return a document about the event and other events; no other one answers the query."""
     slot, event = asked
     others: list[Event] = []
     for _ in range(min(num_sentences, _MOST_SENTENCES) - 1):

@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, error_body(404, message, code="unknown_url"), "invalid")
 
     def _log(self, what: str) -> None:
-        """Log a request's outcome, with the id that its sender gave it."""
+        """Log a request's outcome under the sender's id for it."""
         headers = getattr(self, "headers", None) or {}
         known = re.fullmatch(r"[\w.:-]{1,128}", headers.get(REQUEST_ID, ""), re.ASCII)
         self.server.write_log(f"{self.command} {self._path} {what}" + (f" {known[0]}" if known else ""))

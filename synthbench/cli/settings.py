@@ -1,18 +1,13 @@
-"""Tables of keys for docs pages; `python -m synthbench.cli.reference docs/keys/*.md` renews them."""
+"""The settings of a component, one by one: key, values, default and meaning."""
 
 import json
-import re
-import sys
-import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.base.errors import UserError
 from synthbench.plugins.prompts import PromptFile
 
 if TYPE_CHECKING:
@@ -21,8 +16,6 @@ if TYPE_CHECKING:
 
 REQUIRED = "required"
 SECTION = "keys below"
-LONGEST_DEFAULT = 80
-"""Characters; `synthbench list NAME` shows longer defaults whole."""
 _WORDS: Mapping[Any, str] = {
     str: "text",
     int: "whole number",
@@ -188,87 +181,3 @@ def _limits(metadata: Sequence[Any], unit: str, *, is_whole: bool = False) -> st
     if least > (unit == "characters"):  # "at least 1 character" goes without saying
         bounds.append(f"at least {least} {unit if least > 1 else unit[:-1]}")
     return "".join(f", {each}" for each in bounds)
-
-
-_TABLE = re.compile(r"(<!-- keys of (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def with_tables(text: str) -> str:
-    """Return the Markdown text with a new table between each `<!-- keys of NAME -->` and `<!-- end -->`.
-
-    NAME is a section, such as "experiment", or a plug-in, such as "trainer bi-encoder".
-    Raises UserError if a name is unknown.
-    """
-    return _TABLE.sub(lambda found: f"{found[1]}{_table(found[2])}{found[3]}", text)
-
-
-def _table(name: str) -> str:
-    rows = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
-    rows += [_row(setting) for setting in _settings(name)]
-    return "\n".join(rows) + "\n"
-
-
-def _row(setting: Setting) -> str:
-    shown = textwrap.shorten(setting.default, LONGEST_DEFAULT, placeholder=" ...")
-    default = shown if shown in ("", REQUIRED) else f"`{shown}`"
-    cells = (f"`{setting.key}`", setting.values, default, setting.description)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _settings(name: str) -> Iterator[Setting]:
-    from synthbench.plugins.loading import component
-
-    group, _, plugin = name.partition(" ")
-    if group in ("method", "step", "trainer", "evaluator"):
-        return settings_of(component(f"{group}s", plugin))
-    if name == "prepare steps":
-        return _steps()
-    if name not in _known_sections():
-        raise UserError(f"no section is called '{name}'; there are {', '.join(_known_sections())}")
-    return settings_of(_known_sections()[name])
-
-
-def _steps() -> Iterator[Setting]:
-    """Yield each step with its summary, then its keys."""
-    from synthbench.plugins.loading import component, installed
-
-    for name in sorted(installed("steps")):
-        step = component("steps", name)
-        yield Setting(f"step: {name}", "", "", summary(step))
-        yield from settings_of(step)
-
-
-def _known_sections() -> "Mapping[str, type[BaseModel]]":
-    from synthbench.config import schema
-    from synthbench.config.llm import EndpointLLM, WorldLLM
-    from synthbench.config.recipes import Recipe
-    from synthbench.config.served_llm import ServedLLM
-    from synthbench.config.short import ShortSection
-    from synthbench.sources.models import SOURCE_TYPES
-    from synthbench.worlds import NAME
-
-    return {
-        "experiment": schema.ExperimentSection,
-        **{f"a source with `{key}:`": source for key, source in SOURCE_TYPES.items()},
-        f"`llm:`, the {NAME}'s": WorldLLM,
-        "`llm:`, an endpoint": EndpointLLM,
-        "`llm:`, a served model": ServedLLM,
-        "a run": schema.RunSection,
-        "a part of `data`": schema.PartSection,
-        "train": schema.TrainSection,
-        "an entry of `evaluate`": schema.EvaluateSection,
-        "an entry of `audit`": schema.AuditSection,
-        "a profile": schema.ProfileSection,
-        "a short file": ShortSection,
-        "a recipe": Recipe,
-    }
-
-
-def rewrite(file: Path) -> None:
-    """Renew the tables of a Markdown file."""
-    file.write_text(with_tables(file.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        rewrite(Path(name))

@@ -1,0 +1,161 @@
+"""What a recommendation knows so far: dev scores and costs, and what more data would cost and bring."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from synthbench.base.errors import UserError
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.plan import Plan
+from synthbench.recommending.amounts import FIRST_ROUND_SHARE, DataPrice, race_amounts
+from synthbench.recommending.answer import more_money
+from synthbench.recommending.curves import MOST_AHEAD, Forecast, forecast
+from synthbench.recommending.outcome import Measured, cell_of
+from synthbench.recommending.phases import Contest, PhaseRow
+from synthbench.recommending.race import MOST_RUNNING, Standing, standing
+from synthbench.recommending.spending import PriceAt, StageCost, paid, price, stages_of_rows, total
+
+PLANNED = 0.95
+"""The share of what is left that a plan spends: estimates may be too low."""
+LATER = (2, 5)
+"""How many times as much data the answer forecasts."""
+
+
+@dataclass
+class Known:
+    """What is known of a study: dev scores by contender and amount, costs by stage; it grows with each phase.
+
+    `left_out`: recipes without a dev score, and why. `dropped`: those that are not the answer, and why.
+    """
+
+    study: Contest
+    scores: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+    rows: dict[str, list[PhaseRow]] = field(default_factory=dict)
+    costs: dict[str, StageCost] = field(default_factory=dict)
+    stages: dict[str, frozenset[str]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    # What phases add
+
+    def count(self, plan: Plan, artifacts: Artifacts) -> None:
+        """Add what an experiment's stages cost."""
+        self.costs |= paid(plan, artifacts)
+        self.stages |= stages_of_rows(plan)
+
+    def add(self, rows: Sequence[PhaseRow], scores: Mapping[str, list[float]]) -> None:
+        """Add the dev scores of a phase's rows, by the rows' names."""
+        for row in rows:
+            if row.name in scores:
+                self.rows.setdefault(row.contender, []).append(row)
+                self.scores.setdefault(row.contender, {})[row.amount] = scores[row.name]
+
+    def leave_out(self, names: Collection[str], why: str) -> None:
+        """Take recipes out of the study, and those that start from them.
+
+        Raises UserError if nothing remains to compare with the baseline.
+        """
+        gone = set(names)
+        for name, each in self.study.contenders.items():
+            if each.starts_from in gone:
+                gone.add(name)
+        if self.study.baseline in gone:
+            raise UserError(f"{self.study.baseline}: {why}")
+        self.left_out |= {name: why for name in self.study.contenders if name in gone}
+        kept = {name: each for name, each in self.study.contenders.items() if name not in gone}
+        if len(kept) < 2:
+            raise UserError(*(f"{name}: {reason}" for name, reason in self.left_out.items()))
+        self.study = replace(self.study, contenders=kept)
+
+    # Money
+
+    @property
+    def spent(self) -> float:
+        """The dollars of all stages of all phases, each counted once."""
+        return total(self.costs.values(), self.study.hour_usd)
+
+    @property
+    def left(self) -> float:
+        """The dollars of the budget that are not spent."""
+        return self.study.usd - self.spent
+
+    @property
+    def rest(self) -> float:
+        """The dollars that the rest of the race may spend."""
+        return max(PLANNED * self.left, 0.0)
+
+    @property
+    def first_round(self) -> float:
+        """The dollars that the first round of the race may spend."""
+        return min(FIRST_ROUND_SHARE * self.study.usd, self.rest)
+
+    def usd(self, name: str) -> float:
+        """Return what a recipe costs at its largest amount: its LLM, making its data, training one model."""
+        rows = self.study.with_starts(self.rows[name])
+        here = self.study.with_starts([PhaseRow(name, self.largest(name))])
+        at = self._price_at([row.name for row in here], [row.name for row in rows])
+        return at.llm + at.making + at.training / len(self.study.long["seeds"])
+
+    def _price(self, group: str) -> DataPrice:
+        """Return the price of a group's data, from what its largest amount cost."""
+        rows = [row for name in self.study.groups[group] for row in self.rows.get(name, ())]
+        here = [row.name for row in rows if row.amount == self.largest(row.contender)]
+        return self._price_at(here, [row.name for row in rows]).each(self._largest_of_group(group))
+
+    def _price_at(self, rows: Sequence[str], all_rows: Sequence[str]) -> PriceAt:
+        return price(self.costs, rows, all_rows, self.stages, self.study.hour_usd)
+
+    # Amounts
+
+    def largest(self, name: str) -> int:
+        """Return the largest amount of a recipe that was measured, 0 if it has no amount."""
+        return max(self.scores[name], default=0)
+
+    def _largest_of_group(self, group: str) -> int:
+        return max(self.largest(name) for name in self.study.groups[group] if name in self.scores)
+
+    def affordable(self, names: Sequence[str], usd: float) -> dict[str, int]:
+        """Return how much data each measured recipe has if they share these dollars more; 0: no amount."""
+        groups = list(dict.fromkeys(map(self.study.group_of, names)))
+        found = race_amounts(
+            {group: self._price(group) for group in groups},
+            {group: self._largest_of_group(group) for group in groups},
+            {group: self.study.available(group) for group in groups},
+            usd,
+        )
+        return {
+            name: min(found[self.study.group_of(name)], self.study.contenders[name].available)
+            for name in names
+        }
+
+    # Forecasts
+
+    def standing(self, running: Sequence[str], most: int) -> Standing:
+        """Return the recipes that go on by the race's rule, and note why others do not."""
+        forecasts = {name: self._forecast(name) for name in dict.fromkeys([*running, self.study.baseline])}
+        found = standing(forecasts, most, self.study.baseline)
+        self.dropped |= found.dropped
+        return found
+
+    def _forecast(self, name: str) -> Forecast:
+        """Return the forecast for a recipe's share of what is left."""
+        reach = self.affordable([name], self.rest / MOST_RUNNING[0])[name]
+        return forecast(self.scores[name], min(reach, MOST_AHEAD * self.largest(name)))
+
+    def more_money(self, name: str, now: float) -> str:
+        """Say what more money would buy of a recipe whose dev score is `now`."""
+        contender, largest = self.study.contenders[name], self.largest(name)
+        price_of_data = self._price(self.study.group_of(name))
+        amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)
+        later = [
+            (price_of_data.of(amount), forecast(self.scores[name], amount))
+            for amount in amounts
+            if amount > largest
+        ]
+        return more_money(name, now, later, contender.counted)
+
+    def measured(self, dev: Mapping[str, float], usd: Mapping[str, float]) -> Iterator[Measured]:
+        """Yield what was measured of each recipe, the best on dev first."""
+        for name in sorted(dev, key=lambda each: -dev[each]):
+            cells = tuple((size, cell_of(scores)) for size, scores in sorted(self.scores[name].items()))
+            reads = self.study.contenders[name].counted
+            yield Measured(name, reads, cells, usd[name], self.dropped.get(name, ""))

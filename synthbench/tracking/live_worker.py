@@ -1,0 +1,99 @@
+"""Record an experiment in MLflow while it runs, by a thread of the run."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from synthbench.base.errors import UserError
+from synthbench.reporting.results import RunResult
+from synthbench.tracking.live import LiveNames, LiveRuns
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+SECONDS_BETWEEN_UPDATES = 15.0
+
+
+SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
+"""Yields each run with a curve or a score so far, and whether it is finished."""
+
+
+def import_tracking() -> None:
+    """Import everything that the thread of `live_tracking` needs, before it starts. Ctrl-C still ends waits.
+
+    Two threads that import at once see half-imported modules: MLflow imports polars and pandas, which
+    scikit-learn and others look up in `sys.modules` whenever they get data.
+    """
+    import mlflow.entities
+    import mlflow.tracking
+    from mlflow.store.tracking import sqlalchemy_store
+
+    assert sqlalchemy_store, mlflow.entities
+    # Polars restarts system calls at Ctrl-C, so that this thread would wait on (pola-rs/polars#21739).
+    signal.siginterrupt(signal.SIGINT, True)
+
+
+@contextmanager
+def live_tracking(
+    tracker: MlflowTracker, names: LiveNames, so_far: SoFar, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Record curves and scores in MLflow while the block runs, four times a minute.
+
+    A failing tracker is reported once and delays nothing; the final result is recorded in any case. A second
+    command with the same request in the same home records nothing live.
+    """
+    with tracker.sole_computer(names.request) as is_sole:
+        if not is_sole:
+            yield
+            return
+        worker = _LiveWorker(tracker, names, so_far, say)
+        thread = threading.Thread(target=worker.run, name="live tracking", daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            worker.is_interrupted = True
+            raise
+        finally:
+            worker.is_over.set()
+            thread.join()
+
+
+@dataclass
+class _LiveWorker:
+    tracker: MlflowTracker
+    names: LiveNames
+    so_far: SoFar
+    say: Callable[[str], None]
+    is_interrupted: bool = False
+    is_over: threading.Event = field(default_factory=threading.Event)
+    live: LiveRuns | None = None
+    has_said: bool = False
+
+    def run(self) -> None:
+        """Update until the run is over; after an interruption, record the last state."""
+        while not self.is_over.wait(SECONDS_BETWEEN_UPDATES):
+            self._update()
+        if self.is_interrupted:
+            self._update()
+        if self.live is not None:
+            self._guarded(self.live.end)
+
+    def _update(self) -> None:
+        known = list(self.so_far())
+        if known:
+            self._guarded(lambda: self._log(known))
+
+    def _log(self, known: list[tuple[RunResult, bool]]) -> None:
+        self.live = self.live or self.tracker.live_runs(self.names)
+        self.live.update(known)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            with self.tracker.writing():
+                work()
+        except UserError as error:
+            self.live = None
+            if not self.has_said:
+                self.say(f"curves are not tracked while the run goes on: {error}")
+                self.has_said = True
