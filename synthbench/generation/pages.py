@@ -50,8 +50,7 @@ class PagedKeyValues:
             self._free += self._pages[sequence]
         needed = [-(-length // PAGE) for length in lengths]
         if (missing := sum(needed) - len(self._free)) > 0:
-            # Half as many again, so that growing, which copies everything, is rare.
-            self._grow(max(missing, self.num_pages // 2))
+            self._grow(missing)
         for sequence, number in zip(sequences, needed, strict=True):
             self._pages[sequence] = [self._free.pop() for _ in range(number)]
         self._write_table()
