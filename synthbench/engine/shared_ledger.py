@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.durability import DamagedFileError, seal, unseal
+from synthbench.base.durability import DamagedFileError, seal, unseal, write_atomically
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.base.patterns import linear_pattern
@@ -28,6 +28,8 @@ from synthbench.llm.ledger_copy import LedgerCopy, Row
 
 FOLDER = "ledger/"
 LEASE = "llm-ledger"
+TURN = "turn"
+"""The file beside the copy with the id of this machine's last turn, which its entries carry."""
 BYTES_OF_A_MERGED_ENTRY = 8_000_000
 """Size at which a merged entry is closed; a machine reads at most `durability.MOST_BYTES` at once."""
 MOST_READS = 5
@@ -99,14 +101,18 @@ class SharedLedger:
         with self._copy() as copy:
             while (changes := copy.unsent()).rows:
                 entry = copy.last_entry + 1
+                if copy.has_turn and self._create(entry, changes.rows):
+                    copy.sent(changes, entry)
+                    continue
+                # A killed process of this machine may have created the entry, and not noted it.
+                self._receive(copy)
                 # A turn is over, too, if this machine has read another's entries meanwhile: its last attempts
                 # were booked before it knew of the other's.
-                if not copy.has_turn or not self._create(entry, changes.rows):
+                if not copy.has_turn or copy.last_entry < entry:
                     raise UserError(
                         f"{self._objects}: another machine took over the ledger of LLM answers, since this"
                         " one was silent for a while; run the same command again"
                     )
-                copy.sent(changes, entry)
 
     def receive(self) -> None:
         """Bring this machine's copy up to date."""
@@ -121,6 +127,7 @@ class SharedLedger:
             while True:
                 self._receive(copy)
                 entry = copy.last_entry + 1
+                write_atomically(self._folder / TURN, uuid.uuid4().hex)
                 if self._create(entry, []):
                     copy.begin_turn(entry)
                     return
@@ -140,9 +147,13 @@ class SharedLedger:
 
     def _receive_one(self, copy: LedgerCopy, entry: LedgerEntry) -> None:
         try:
-            rows = self._objects.checked(entry.key, unseal).get("rows")
+            found = self._objects.checked(entry.key, unseal)
+            rows = found.get("rows")
             if not isinstance(rows, list):
                 raise ValueError("no rows")
+            if copy.has_turn and found.get("turn") == self._turn():
+                copy.begin_turn(entry.last)  # what a killed process of this turn sent; it is sent again
+                return
             copy.receive(entry.last, rows, is_merged=entry.is_merged)
         except (DamagedFileError, ValueError) as error:
             damage = error if isinstance(error, DamagedFileError) else "is none of this ledger"
@@ -189,7 +200,12 @@ class SharedLedger:
 
     def _create(self, number: int, rows: Sequence[Any]) -> bool:
         by = {**this_process("asking an LLM"), "token": uuid.uuid4().hex}
-        return self._objects.create(_name(number), seal({"by": by, "rows": rows}).encode())
+        content = seal({"by": by, "turn": self._turn(), "rows": rows})
+        return self._objects.create(_name(number), content.encode())
+
+    def _turn(self) -> str:
+        file = self._folder / TURN
+        return file.read_text(encoding="utf-8") if file.exists() else ""  # earlier versions wrote none
 
     @contextmanager
     def _copy(self) -> Iterator[LedgerCopy]:

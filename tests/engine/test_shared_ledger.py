@@ -39,6 +39,7 @@ from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.ledger import StageAttempts, entries
+from synthbench.llm.ledger_copy import LedgerCopy
 from synthbench.llm.prices import Price
 from synthbench.llm.requests import ChatRequest
 
@@ -137,6 +138,24 @@ def test_a_former_holder_that_still_lives_sends_nothing_and_adds_nothing(
     assert found(other, "e") is None
     assert total(other).answered.num_attempts == 3
     assert total(other).in_doubt.num_attempts == 1, "it was in flight when the other machine took over"
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["", "reads the ledger"])
+def test_a_process_that_is_killed_while_it_sends_ends_no_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reads: bool
+) -> None:
+    """Its entry is in the store, but the machine's copy does not know."""
+    one = machine(tmp_path, "one")
+    with one.ledger.held(), cache_of(one) as cache:
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            patch.setattr(LedgerCopy, "sent", lambda *_: 1 / 0)
+            begin(cache, "a", 2.0)
+        if reads:
+            one.ledger.receive()
+        cache.record_answer(begin(cache, "b", 1.0), "b", Answer("text", "", 1, 1), 1.0)
+    other = machine(tmp_path, "other")
+    assert found(other, "b") == "text"
+    assert (total(other).answered.usd, total(other).in_doubt.usd) == (1.0, 2.0)
 
 
 def pay_without_leases(store: Store, key: str) -> None:
