@@ -3,7 +3,7 @@
     python benchmarks/sandbox_null.py [--worlds 200] [--jobs 1]
 
 Each finished world is three lines of benchmarks/results/sandbox_null.csv, one per comparison; the same
-command goes on with the next world, and prints the figures of all.
+command goes on with the next world, and prints the figures of all (`--worlds 0`: of those that are recorded).
 
 A world is one draw of everything: gold pairs, unlabelled sentences, first texts and test pairs from source
 seeds of its own, generation and training. Row and control of each comparison are two draws from one

@@ -51,9 +51,9 @@ def convert(
 ) -> SyntheticDataset:
     """Return the data set as records of another kind, failures included; unchanged if it has that kind.
 
-    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. With `repeats`, sentences
-    are kept as often as they occur. Raises UserError if no
-    such conversion exists, or if no record meets the thresholds.
+    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. With `repeats`, a sentence
+    is kept as often as it occurs. Raises UserError if no such conversion exists, or if no record meets the
+    thresholds.
     """
     bounds = Thresholds(high, low)
     if kind == dataset.kind:
@@ -62,7 +62,7 @@ def convert(
     if obstacle:
         raise UserError(obstacle)
     if repeats and kind == RecordKind.SENTENCE:
-        outcome = distinct_sentences(dataset, repeats=True)
+        outcome = all_sentences(dataset)
     else:
         outcome = CONVERSIONS[dataset.kind][kind](tuple(dataset), bounds)
     if len(dataset) and not outcome.records:
@@ -88,6 +88,7 @@ class Conversion:
 
 
 _Conversion = Callable[[Sequence[Any], Thresholds], Conversion]
+_LOST = "lost: which sentences belong together, scores and labels"
 
 
 def _inherited(record: Record, suffix: str) -> dict[str, Any]:
@@ -131,23 +132,31 @@ def _to_sentences(records: Sequence[Record], _: Thresholds) -> Conversion:
     return distinct_sentences(records)
 
 
-def distinct_sentences(records: Iterable[Record], *, repeats: bool = False) -> Conversion:
-    """Return each distinct sentence once, with the split and provenance of its first record.
-
-    With `repeats`, each as often as it occurs.
-    """
+def distinct_sentences(records: Iterable[Record]) -> Conversion:
+    """Return each distinct sentence once, with the split and provenance of its first record."""
     found: dict[str, Sentence] = {}
     num_texts = 0
     for record in records:
         for name, text in zip(record.text_names(), record.texts(), strict=True):
-            key = f"{record.id}/{name}" if repeats else text
-            if key not in found:
-                found[key] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
+            if text not in found:
+                found[text] = _sentence(record, name, text)
             num_texts += 1
-    repeated = num_texts - len(found)
-    how = "each sentence as often as it occurs" if repeats else "each distinct sentence once"
-    note = f"{how}; lost: which sentences belong together, scores and labels"
-    return Conversion(tuple(found.values()), note, {"repeated sentence": repeated})
+    note = f"each distinct sentence once; {_LOST}"
+    return Conversion(tuple(found.values()), note, {"repeated sentence": num_texts - len(found)})
+
+
+def all_sentences(records: Iterable[Record]) -> Conversion:
+    """Return each sentence as often as it occurs, with the split and provenance of its record."""
+    found = (
+        _sentence(record, name, text)
+        for record in records
+        for name, text in zip(record.text_names(), record.texts(), strict=True)
+    )
+    return Conversion(tuple(found), f"each sentence as often as it occurs; {_LOST}", {})
+
+
+def _sentence(record: Record, name: str, text: str) -> Sentence:
+    return Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
 
 
 def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Conversion:

@@ -16,12 +16,10 @@ from synthbench.base.errors import UserError
 
 TEMPORARY = ".new-"
 """Prefix of the names of incomplete files."""
-_PASSING = PASSING | {errno.EIO}
-"""Errors of a network file system whose server is temporarily unreachable; some report EIO."""
-
-
 TRIES = 3
 """How often an object is read before its content counts as damaged: a network may truncate replies."""
+_PASSING = PASSING | {errno.EIO}
+"""Errors of a network file system whose server is temporarily unreachable; some report EIO."""
 
 
 class UnavailableError(UserError):

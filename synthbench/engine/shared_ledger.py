@@ -151,7 +151,8 @@ class SharedLedger:
             rows = found.get("rows")
             if not isinstance(rows, list):
                 raise ValueError("no rows")
-            if copy.has_turn and found.get("turn") == self._turn():
+            turn = self._turn()
+            if copy.has_turn and turn and found.get("turn") == turn:
                 copy.begin_turn(entry.last)  # what a killed process of this turn sent; it is sent again
                 return
             copy.receive(entry.last, rows, is_merged=entry.is_merged)

@@ -45,9 +45,14 @@ class Network:
         if paged:
             self._is_paged = True
             try:
-                self._probed(self._check)
-            except UserError as error:
-                raise UserError(f"runtime.attention: paged fails here: {error}; leave it out") from error
+                self._check()
+            except Exception as error:
+                if is_exhausted(error):
+                    raise
+                why = in_one_line(error)
+                raise UserError(
+                    f"runtime.attention: paged can't be used here: {why}; leave it out"
+                ) from error
         elif self._is_recorded:
             from synthbench.generation.cuda_graphs import ReplayedSteps
 

@@ -21,7 +21,7 @@ from synthbench.generation.kv_cache import CacheLayer, KeyValues
 PAGE = 16
 """Positions of a page."""
 _QUERY_BLOCK = 128
-"""FlexAttention's own size of a block of queries, of which a step has one."""
+"""The queries in one of FlexAttention's blocks; a sequence has one query in a step, so one block."""
 
 
 class PagedKeyValues:
@@ -45,7 +45,7 @@ class PagedKeyValues:
         return int(self.layers[0].shape[3]) // PAGE
 
     def make_room(self, sequences: Sequence[int], lengths: Sequence[int]) -> None:
-        """Give each of these sequences the pages for its length, in place of those that it had."""
+        """Give each of these sequences new pages for its length; the content of its former pages is lost."""
         for sequence in sequences:
             self._free += self._pages[sequence]
         needed = [-(-length // PAGE) for length in lengths]
@@ -63,7 +63,7 @@ class PagedKeyValues:
             ours[:, 0, :, slots] = theirs[:, origins, :, :length].transpose(1, 2)
 
     def move(self, targets: NDArray[Any], origins: NDArray[Any], length: int) -> None:
-        """Exchange the pages of sequences `origins` and `targets`."""
+        """Exchange the pages of sequences `origins` and `targets`, which have no sequence in common."""
         for target, origin in zip(targets.tolist(), origins.tolist(), strict=True):
             self._pages[target], self._pages[origin] = self._pages[origin], self._pages[target]
         self._write_table()

@@ -12,8 +12,6 @@ from synthbench.tracking.live import LiveNames, LiveRuns
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 SECONDS_BETWEEN_UPDATES = 15.0
-
-
 SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
 """Yields each run with a curve or a score so far, and whether it is finished."""
 

@@ -1,9 +1,7 @@
 """The training loop of encoders and cross-encoders."""
 
 import math
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,23 +18,21 @@ from transformers import (
     PreTrainedTokenizerBase,
     PrinterCallback,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
 )
 from transformers.trainer_utils import align_special_tokens
 
 from synthbench.base.errors import UserError
-from synthbench.base.runtime import SECONDS_BETWEEN_CHECKPOINTS, Progress, ProgressTask
+from synthbench.base.runtime import Progress
 from synthbench.models.batching import prompt_of_passages, prompt_of_queries, read_once
-from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in, repeatable
 from synthbench.models.pretrained import Prompts
 from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
-from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
+from synthbench.training.checkpoints import DEV_SCORE, Checkpoints, History, curves
 from synthbench.training.computation import checkpoint_activations
+from synthbench.training.course import Course, best_of, last_step, pause_of
 from synthbench.training.freed_memory import reusing_freed_memory
+from synthbench.training.input_lengths import length_in_training, length_of, reading_at_most
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
     TRAINERS,
@@ -50,8 +46,6 @@ from synthbench.training.trainers import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PAUSED_SCORE = "paused_dev_score"
-_POINTS_OF_LOSS_CURVE = 100
 _PAUSED_FOLDER = "paused"
 
 
@@ -85,7 +79,7 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
         )
     if joint.is_first():
         _report_left_out(job, settings, context)
-    last = _last_step(num_steps, context.until)
+    last = last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
     resumed = joint.from_first_process(_resumable(checkpoints, context) if joint.is_first() else None)
     with (
@@ -103,9 +97,9 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
         return TrainingSummary()
     if last < num_steps:
         checkpoints.copy_to(context.output / _PAUSED_FOLDER)
-    best = _best(history) if last == num_steps else _paused(history)
+    best = best_of(history) if last == num_steps else pause_of(history)
     if best is not None and best["step"] != last:
-        _load_best(job, checkpoints, best["step"])
+        _loadbest_of(job, checkpoints, best["step"])
     _settle(job.model, settings, context)
     return TrainingSummary(
         num_steps=last,
@@ -126,15 +120,10 @@ def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingConte
     model.eval()
     if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
         align_special_tokens(model, model.processor)  # type: ignore[no-untyped-call]
-    own_length = _own_length(model)
+    own_length = length_of(model)
     is_scored = context.select is not None
-    with _max_length(model, own_length if is_scored else _training_length(own_length, settings)):
+    with reading_at_most(model, own_length if is_scored else length_in_training(own_length, settings)):
         read_once(model, padded=not is_scored)
-
-
-def _training_length(own_length: int | None, settings: TrainingSettings) -> int | None:
-    """Return the number of tokens that a training reads of a text; None if the model has no limit."""
-    return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 
 def _report_left_out(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> None:
@@ -171,7 +160,7 @@ def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
     steps = checkpoints.steps()
     usable = []
     for step in steps:
-        best = _best(checkpoints.history(step))
+        best = best_of(checkpoints.history(step))
         if best is None or best["step"] in steps:
             usable.append(step)
         else:
@@ -183,7 +172,7 @@ def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
     return max(usable, default=None)
 
 
-def _load_best(job: TrainingJob, checkpoints: Checkpoints, step: int) -> None:
+def _loadbest_of(job: TrainingJob, checkpoints: Checkpoints, step: int) -> None:
     """Load the best weights into the model; raises UserError if their checkpoint is damaged."""
     fault = checkpoints.fault(step)
     if fault:
@@ -200,22 +189,19 @@ def _run(
     num_steps = settings.num_steps(job.table.num_rows)
     if resumed is not None:
         context.progress.say(f"training goes on after step {resumed} of {num_steps}")
-    own_length = _own_length(job.model)
-    with (
-        context.progress.task("training", num_steps) as task,
-        _max_length(job.model, _training_length(own_length, settings)),
-    ):
-        course = _StepCallback(job, settings, context, task, own_length)
-        trainer = _trainer(job, settings, context, course)
-        # The trainer's constructor drew random numbers; dropout must not depend on how many.
-        seed_everything(joint.dropout_seed(context.seed))
-        checkpoint = None if resumed is None else str(course.checkpoints.path(resumed))
-        trainer.train(resume_from_checkpoint=checkpoint)
+    with context.progress.task("training", num_steps) as task:
+        course = Course(job.model, num_steps, settings, context, task)
+        with reading_at_most(job.model, length_in_training(course.own_length, settings)):
+            trainer = _trainer(job, settings, context, course)
+            # The trainer's constructor drew random numbers; dropout must not depend on how many.
+            seed_everything(joint.dropout_seed(context.seed))
+            checkpoint = None if resumed is None else str(course.checkpoints.path(resumed))
+            trainer.train(resume_from_checkpoint=checkpoint)
     return list(trainer.state.log_history)
 
 
 def _trainer(
-    job: TrainingJob, settings: TrainingSettings, context: TrainingContext, course: "_StepCallback"
+    job: TrainingJob, settings: TrainingSettings, context: TrainingContext, course: Course
 ) -> BaseTrainer:
     joint.return_plain_outputs(job.model)
     kind = TRAINERS[job.model.model_type]
@@ -244,7 +230,7 @@ def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
 def _arguments(
     arguments_class: type[Any], job: TrainingJob, settings: TrainingSettings, context: TrainingContext
 ) -> Any:  # noqa: ANN401 - sentence-transformers' arguments of either trainer
-    """Return sentence-transformers' arguments for the settings; `_StepCallback` logs and saves."""
+    """Return sentence-transformers' arguments for the settings; `Course` logs and saves."""
     num_steps = settings.num_steps(job.table.num_rows)
     warmup_steps = math.ceil(num_steps * settings.warmup_ratio)
     constant = "constant_with_warmup" if warmup_steps else "constant"
@@ -303,147 +289,3 @@ def _pin(arguments: Any, device: torch.device) -> None:  # noqa: ANN401 - see _a
     arguments.__dict__["_setup_devices"] = device
     arguments._n_gpu = 1
     arguments.distributed_state.device = device
-
-
-class _StepCallback(TrainerCallback):
-    """Decides after every step whether to log, evaluate and save, and deletes old checkpoints.
-
-    Losses are summed and logged at steps that depend only on the settings, and checkpoints are written only
-    there. So a resumed training has the curve of an uninterrupted one.
-    """
-
-    def __init__(
-        self,
-        job: TrainingJob,
-        settings: TrainingSettings,
-        context: TrainingContext,
-        task: ProgressTask,
-        own_length: int | None,
-    ) -> None:
-        num_steps = settings.num_steps(job.table.num_rows)
-        interval = _interval(num_steps)
-        self.job = job
-        self.context = context
-        self.task = task
-        self.own_length = own_length
-        self.precision = settings.base.precision
-        self.checkpoints = Checkpoints(context.checkpoints)
-        self.evaluation_steps = set(settings.evaluation_steps(num_steps) if context.select else ())
-        self.log_steps = {*range(interval, num_steps, interval), num_steps, *self.evaluation_steps}
-        self.last = _last_step(num_steps, context.until)
-        self.pauses = self.last < num_steps
-        self.saved_at = time.monotonic()
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """Show the progress of an earlier run."""
-        self.task.advance(state.global_step)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """Evaluate, and tell transformers whether to log, save and stop."""
-        step = state.global_step
-        self.task.advance()
-        is_pause = self.pauses and step == self.last
-        scores = self.context.select is not None and joint.is_first()
-        if scores and (is_pause or step in self.evaluation_steps):
-            score = self._dev_score()
-            if step in self.evaluation_steps:
-                state.log_history.append({"step": step, DEV_SCORE: score})
-            if is_pause:
-                state.log_history.append({"step": step, PAUSED_SCORE: score})
-        control.should_training_stop |= is_pause
-        control.should_log = step in self.log_steps
-        due = control.should_log and joint.from_first_process(self._is_due())
-        control.should_save = is_pause or step in self.evaluation_steps or due
-
-    def _is_due(self) -> bool:
-        return time.monotonic() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS
-
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """Raise UserError as soon as the loss is not finite."""
-        loss = state.log_history[-1].get(LOSS, 0.0)
-        if not math.isfinite(loss):
-            raise UserError(
-                f"the training diverged: the loss is {loss} at step {state.global_step}; "
-                "try a lower learning_rate or more warmup_ratio"
-            )
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """Complete the checkpoint; then delete older ones, but never the best."""
-        step = state.global_step
-        joint.wait_for_all()
-        if joint.is_first():
-            self.checkpoints.complete(step)
-            best = _best(state.log_history)
-            self.checkpoints.keep_only(step, step if best is None else best["step"])
-        joint.wait_for_all()
-        self.saved_at = time.monotonic()
-
-    def _dev_score(self) -> float:
-        """Score the model as in later use: full inputs, no dropout, no random numbers drawn."""
-        assert self.context.select is not None
-        model = self.job.model
-        with isolated(model.device), _max_length(model, self.own_length):
-            model.eval()
-            scorer = as_pair_scorer(model, self.context.runtime.batch_tokens, self.precision)
-            return float(self.context.select(scorer))
-
-
-@contextmanager
-def _max_length(model: BaseModel, length: int | None) -> Iterator[None]:
-    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None keeps it.
-
-    ColBERT's checkpoints have limits of their own for queries and passages, which count, too.
-    """
-    of_tasks = {name: getattr(model[0], name, None) for name in ("query_length", "document_length")}
-    before = model.max_seq_length
-    if length is not None:
-        model.max_seq_length = length
-        for name, own in of_tasks.items():
-            if own is not None:
-                setattr(model[0], name, min(own, length))
-    try:
-        yield
-    finally:
-        if length is not None:
-            model.max_seq_length = before
-            for name, own in of_tasks.items():
-                if own is not None:
-                    setattr(model[0], name, own)
-
-
-def _own_length(model: BaseModel) -> int | None:
-    """Return the model's own limit in tokens, None if it has none, such as static models."""
-    length = model.max_seq_length
-    return None if length is None or math.isinf(length) else length
-
-
-def _interval(num_steps: int) -> int:
-    """Return the number of steps between points of the loss curve."""
-    return max(1, num_steps // _POINTS_OF_LOSS_CURVE)
-
-
-def _last_step(num_steps: int, until: float) -> int:
-    """Return the last step: for a pausing training, the first point of the loss curve from there on."""
-    if until == 1.0:
-        return num_steps
-    interval = _interval(num_steps)
-    return min(num_steps, interval * max(1, math.ceil(num_steps * until / interval)))
-
-
-def _paused(history: History) -> dict[str, Any] | None:
-    """Return the log entry of the pause, with its score as the dev score; None without a pause."""
-    scored = [entry for entry in history if PAUSED_SCORE in entry]
-    return {**scored[-1], DEV_SCORE: scored[-1][PAUSED_SCORE]} if scored else None
-
-
-def _best(history: History) -> dict[str, Any] | None:
-    scored = [entry for entry in history if math.isfinite(entry.get(DEV_SCORE, math.nan))]
-    return max(scored, key=lambda entry: float(entry[DEV_SCORE]), default=None)

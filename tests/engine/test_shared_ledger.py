@@ -119,11 +119,14 @@ def test_one_machine_at_a_time_asks(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("has_turn_ids", [True, False], ids=["", "began with an earlier version"])
 @pytest.mark.parametrize("reads", [False, True], ids=["", "reads the others' entries"])
 def test_a_former_holder_that_still_lives_sends_nothing_and_adds_nothing(
-    tmp_path: Path, *, reads: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reads: bool, has_turn_ids: bool
 ) -> None:
     """Its lease expired while it was stopped; nobody's clock or lease decides what counts."""
+    if not has_turn_ids:
+        monkeypatch.setattr(SharedLedger, "_turn", lambda _: "")
     one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
     taken_over(one)._begin()
     with cache_of(one) as slow:

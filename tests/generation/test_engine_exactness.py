@@ -16,8 +16,10 @@ import transformers
 from plain_dino import distribution, logits_after, next_distribution
 from scipy.stats import chisquare
 from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
+from wording import refused
 
 from synthbench.base.runtime import Runtime
+from synthbench.generation import pages
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
@@ -308,3 +310,14 @@ def test_pages_are_used_again_and_as_many_are_held_as_the_sequences_need(
     for _ in range(5):
         cache.make_room([0, 2], [20, 33])
     assert cache.num_pages == before
+
+
+def test_pages_that_this_machine_cannot_read_are_refused_with_the_cause(
+    load: Callable[[str], CausalModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_kernel(*_: object, **__: object) -> object:
+        raise RuntimeError("No working C++ compiler found")
+
+    monkeypatch.setattr(pages, "_compiled", lambda: no_kernel)
+    with refused("runtime.attention", "No working C++ compiler found", "leave it out"):
+        writer(load("GPT-2"), paged=True)

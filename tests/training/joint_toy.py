@@ -53,16 +53,16 @@ class DyingToy(Toy):
         from torch import distributed
 
         if distributed.get_rank() == 1:
-            from synthbench.training.loop import _StepCallback
+            from synthbench.training.course import Course
 
-            steps = _StepCallback.on_step_end
+            steps = Course.on_step_end
 
             def die(course: Any, args: Any, state: Any, control: Any, **others: Any) -> None:
                 if state.global_step == int(os.environ[STEPS_TO_LIVE]):
                     os.kill(os.getpid(), signal.SIGKILL)
                 steps(course, args, state, control, **others)
 
-            _StepCallback.on_step_end = die  # type: ignore[method-assign]
+            Course.on_step_end = die  # type: ignore[method-assign]
         super().__call__(inputs, work, output)
 
 

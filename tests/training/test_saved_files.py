@@ -11,7 +11,7 @@ from toy_training import TRAINERS, context_in, spearman, toy_pairs
 
 from synthbench.models.interfaces import PairScorer
 from synthbench.plugins.model_contracts import TrainingContext
-from synthbench.training import loop
+from synthbench.training import course, loop
 
 Select = Callable[[PairScorer], float]
 DEV = toy_pairs(6, seed=1)
@@ -48,7 +48,7 @@ def _train(kind: str, bert: Path, context: TrainingContext) -> dict[str, bytes]:
 def test_a_resumption_without_steps_saves_the_same_files(
     kind: str, select: Select | None, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(course, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     context = context_in(tmp_path, select=select)
     undisturbed = _train(kind, bert, context)
     again = replace(context, output=tmp_path / "again")
@@ -70,7 +70,7 @@ def test_a_resumption_without_steps_of_a_chat_model_saves_the_same_files(
     (chat / "chat_template.jinja").write_text("{% for each in messages %}{{ each['content'] }}{% endfor %}")
     config = json.loads((chat / "config.json").read_text())
     (chat / "config.json").write_text(json.dumps({**config, "pad_token_id": 3}))
-    monkeypatch.setattr(loop, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(course, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     context = context_in(tmp_path)
     undisturbed = _train(kind, chat, context)
     again = replace(context, output=tmp_path / "again")

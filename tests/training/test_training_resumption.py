@@ -17,7 +17,7 @@ from wording import refused
 
 from synthbench.models.interfaces import PairScorer
 from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
-from synthbench.training import loop
+from synthbench.training import course
 
 Undisturbed = Callable[[str], tuple[TrainingSummary, Path]]
 
@@ -139,7 +139,7 @@ def test_a_training_killed_after_its_last_step_is_not_repeated(bert: Path, tmp_p
 def test_without_evaluations_checkpoints_are_written_at_intervals(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(course, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     context = context_in(tmp_path)
     static_trainer(bert).train([toy_pairs(40)], context)
     assert [path.name for path in context.checkpoints.iterdir()] == ["checkpoint-8"]
