@@ -210,11 +210,11 @@ def named_files(
     others: Iterable[Any],
 ) -> Iterator[Path]:
     """Yield each existing local file and folder that an experiment names."""
-    for document in documents:
-        for location in document.locations.values():
-            # Values from the command line and built-in values have no file.
-            if file := location.rpartition(":")[0]:
-                yield from _existing(Path(file))
+    locations = (each for document in documents for each in document.locations.values())
+    for file in dict.fromkeys(location.rpartition(":")[0] for location in locations):
+        # Values from the command line and built-in values have no file.
+        if file:
+            yield from _existing(Path(file))
     for source in sources:
         in_data_folder = source is not None and source.needs_data_folder(roots)
         if in_data_folder and roots.data is None:

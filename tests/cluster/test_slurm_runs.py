@@ -85,7 +85,7 @@ class Killer:
         """Kill until the driver has ended; what former drivers left is let alone."""
         former = {each["name"] for each in fake_slurm.tasks(self.states).values()}
         while process.poll() is None and self.killed.total() < self.most:
-            time.sleep(self.draw.uniform(0.2, 6.0))
+            time.sleep(self.draw.uniform(0.2, 4.0))
             left = KILLED - self.killed
             (kind,) = self.draw.choices(list(left), list(left.values()))
             # What was to be killed may have just ended.
@@ -111,9 +111,10 @@ class Killer:
         if kind == "signalled task":
             fake_slurm.signal_task(self.states, task, signal.SIGUSR1)
         elif kind == "array task":
-            self._end({task: found[task]}, node)
+            self._end({task: found[task]}, node, keeps_disk=True)
         else:
-            self._end({each: found[each] for each in found if fake_slurm.node(each, NUM_NODES) == node}, node)
+            on_node = {each: found[each] for each in found if fake_slurm.node(each, NUM_NODES) == node}
+            self._end(on_node, node, keeps_disk=False)
             shutil.rmtree(self.states / node, ignore_errors=True)
         return True
 
@@ -126,7 +127,7 @@ class Killer:
                 found[lease["pid"]] = (file.parent.name, lease["stage"])
         return found
 
-    def _end(self, tasks: dict[str, dict[str, object]], node: str) -> None:
+    def _end(self, tasks: dict[str, dict[str, object]], node: str, *, keeps_disk: bool) -> None:
         """Kill tasks of a node, and note which trainings this hit."""
         for each in tasks:
             fake_slurm.signal_task(self.states, each, signal.SIGKILL)
@@ -135,6 +136,9 @@ class Killer:
         dead, computing = {each["pid"] for each in tasks.values()}, self._computing()
         for identity, label in (stage for pid, stage in computing.items() if pid in dead):
             is_done = any((self.shared / "artifacts").glob(f"*/{identity}/stage.json"))
+            # The next task commits a whole output.
+            output = (self.states / node).glob(f"**/{identity}/output/stage.json") if keeps_disk else ()
+            is_done = is_done or any(output)
             if label.startswith("train ") and not is_done:
                 disk = (self.states / node).glob(f"**/{identity}/checkpoints/*/complete")
                 saves = (self.shared / "unfinished" / identity).glob("*/stage.json")

@@ -73,9 +73,8 @@ class Passages(Bags):
 class TheirBags:
     """The encoder, reimplemented from mteb's documentation without our code."""
 
-    mteb_model_meta = mteb.models.ModelMeta.create_empty()
-
     def __init__(self, passage_prompt: str = "") -> None:
+        self.mteb_model_meta = mteb.models.ModelMeta.create_empty()
         self.passage_prompt = passage_prompt
 
     def encode(self, inputs: Any, *, prompt_type: Any = None, **_: Any) -> Array:
