@@ -1,7 +1,7 @@
 """Load untrusted YAML: anything but plain data, or data that take long to load, is refused with its line."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ from ruamel.yaml.composer import Composer
 from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MantissaNoDotYAML1_1Warning, MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
-from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.scanner import RoundTripScanner, ScannerError
@@ -33,7 +33,6 @@ _TOO_DEEP = f"nested too deeply: more than {MOST_LEVELS} levels"
 _CORE = "tag:yaml.org,2002:"
 Node = Any
 """A node from ruamel or PyYAML, whose attributes are the same."""
-_KINDS = {"scalar": ScalarNode, "sequence": SequenceNode, "mapping": MappingNode}
 _PLAIN_TAGS = {
     "scalar": {"str", "int", "float", "bool", "null", "timestamp", "merge", "value"},
     "sequence": {"seq"},
@@ -97,18 +96,21 @@ def load_with_lines(text: str, name: str, *, is_merged_first: bool = False) -> t
         raise UserError(f"{name}:{_line(error, text)}: not valid YAML: {_problem(error)}") from None
 
 
-class _FastComposer(CParser, VersionedResolver):  # type: ignore[misc]
+class _FastComposer(CParser):  # type: ignore[misc]
     """Composes nodes in C, with YAML 1.2 scalars; raises at too many values or levels."""
 
     num_values = 0
     num_levels = 0
-
-    def __init__(self, text: str) -> None:
-        CParser.__init__(self, text)
-        VersionedResolver.__init__(self)
+    resolvers: Mapping[str, Sequence[tuple[str, Any]]] = VersionedResolver(
+        loadumper=YAML()
+    ).versioned_resolver
+    """Tags of YAML 1.2 and their patterns, by the first character of a value."""
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ANN401 - PyYAML's types
-        return str(VersionedResolver.resolve(self, _KINDS[kind.id], value, implicit))
+        if kind.id != "scalar":
+            return f"{_CORE}{'seq' if kind.id == 'sequence' else 'map'}"
+        tagged = self.resolvers.get(value[:1], ()) if implicit[0] else ()
+        return next((tag for tag, pattern in tagged if pattern.match(value)), f"{_CORE}str")
 
     def descend_resolver(self, parent: Any, index: Any) -> None:  # noqa: ANN401
         self.num_values += 1
