@@ -11,7 +11,8 @@ from report_texts import PREAMBLE
 from synthbench.reporting.files import text_files
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render.latex import latex_table
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
+from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -128,6 +129,22 @@ def test_a_paper_takes_tables_of_any_width_unscaled_or_by_four_fifths_at_least(
 
     scales = re.findall(r"SCALED ([\d.]+)pt ?to ([\d.]+)pt", log.replace("\n", ""))
     assert all(float(width) / float(box) >= 0.8 for box, width in scales), scales
+    assert "Float too large" not in log
+
+
+def test_grids_stand_below_each_other_as_long_as_they_fit_on_a_page(
+    small_result: ExperimentResult, compile_latex: Compile
+) -> None:
+    grids = [
+        Grid(("labels", "kappa"), tuple((f"judge {row}", "0.50") for row in range(9)), title=title)
+        for title in ("agreement", "biases", "costs", "each other")
+    ]
+    section = ReportSection("labels", CsvTable((), ()), (Block("Labels", tuple(grids)),))
+
+    text = latex_section(section, Analysis(small_result))
+    log = compile_latex(PREAMBLE + text + r"\end{document}")
+
+    assert re.findall(r"caption{(.*?)}", text) == ["Labels: agreement", "Labels: costs"]
     assert "Float too large" not in log
 
 

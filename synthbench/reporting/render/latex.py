@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model.analysis import Analysis
@@ -18,6 +17,7 @@ from synthbench.reporting.render.latex_floats import (
     Floats,
     Typeset,
     chunks,
+    fits,
     split,
 )
 from synthbench.reporting.render.latex_text import escape, estimated_width
@@ -46,7 +46,10 @@ def latex_section(section: ReportSection, analysis: Analysis) -> str:
         if block.grids:
             of_block = floats.named(number) if section.is_numbered else floats
             below = [(note,) for note in (*block.first_notes, *notes)]
-            lines += of_block.lines(block.heading(block.grids[0]), _block_parts(block), below)
+            *earlier, last = _block_floats(block)
+            for part, (caption, typeset) in enumerate([*earlier, last]):
+                of_part = of_block.named(part + 1) if part else of_block
+                lines += of_part.lines(caption, typeset, below if part == len(earlier) else ())
             notes = ()
         else:
             lines.append(f"% {escape(block.title)}")
@@ -143,18 +146,31 @@ def _content(lines: Sequence[str], width: float) -> Typeset:
     return Typeset(lines, width, LINE_HEIGHT * (len(lines) - 2.5))
 
 
-def _block_parts(block: Block) -> list[Typeset]:
-    """Return the first grid, split if it is large, with the other grids below its last part."""
-    first, *others = block.grids
-    *parts, last = _grid_parts(first)
-    for grid in others:
-        for part in _grid_parts(grid):
-            between = rf"\\[\medskipamount] {escape(grid.title)} \\[\smallskipamount]"
-            lines = [*last.lines, between, *part.lines]
-            last = Typeset(lines, max(last.width, part.width), last.height + part.height + 3 * LINE_HEIGHT)
-    if others:
-        last = replace(last, lines=[r"\begin{tabular}{@{}c@{}}", *last.lines, r"\end{tabular}"])
-    return [*parts, last]
+def _block_floats(block: Block) -> Iterator[tuple[str, list[Typeset]]]:
+    """Yield caption and parts of each float: a grid stands below the one before it as long as both fit."""
+    caption, parts = block.heading(block.grids[0]), _grid_parts(block.grids[0])
+    stack = [parts.pop()]
+    for grid in block.grids[1:]:
+        between = rf"\\[\medskipamount] {escape(grid.title)} \\[\smallskipamount]"
+        of_grid = _grid_parts(grid)
+        below = [
+            Typeset([between, *each.lines], each.width, each.height + 3 * LINE_HEIGHT) for each in of_grid
+        ]
+        if fits(_stacked([*stack, *below])):
+            stack += below
+        else:
+            yield caption, [*parts, _stacked(stack)]
+            caption = f"{block.title}: {grid.title}"
+            parts, stack = of_grid[:-1], of_grid[-1:]
+    yield caption, [*parts, _stacked(stack)]
+
+
+def _stacked(grids: Sequence[Typeset]) -> Typeset:
+    """Return grids below each other in a table of one column."""
+    if len(grids) == 1:
+        return grids[0]
+    lines = [r"\begin{tabular}{@{}c@{}}", *(line for each in grids for line in each.lines), r"\end{tabular}"]
+    return Typeset(lines, max(each.width for each in grids), sum(each.height for each in grids))
 
 
 def _grid_parts(grid: Grid) -> list[Typeset]:

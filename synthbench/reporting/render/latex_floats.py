@@ -113,11 +113,19 @@ def _height(note: str, width: float) -> float:
     return NOTE_HEIGHT * math.ceil(estimated_width(note, NOTE_SIZE) / width)
 
 
+def fits(part: Typeset) -> bool:
+    """Return whether a part is no higher than a page, or than a page's width if it is wide."""
+    return part.height <= LINE_HEIGHT * _most_lines(part.width)
+
+
+def _most_lines(width: float) -> int:
+    is_on_its_side = width > NARROW_PAGE / SMALLEST
+    return MOST_LINES_ON_ITS_SIDE if is_on_its_side else MOST_LINES
+
+
 def split(lines: Sequence[str], width: float, rules: tuple[str, ...]) -> list[Sequence[str]]:
     """Split a table's lines into one or more parts of about equal length; none begins with a rule."""
-    is_on_its_side = width > NARROW_PAGE / SMALLEST
-    most = MOST_LINES_ON_ITS_SIDE if is_on_its_side else MOST_LINES
-    num_parts = max(1, -(-len(lines) // most))
+    num_parts = max(1, -(-len(lines) // _most_lines(width)))
     length = max(1, -(-len(lines) // num_parts))
     parts = [lines[start : start + length] for start in range(0, len(lines), length)] or [lines]
     return [part[1:] if part and part[0].startswith(rules) else part for part in parts]
