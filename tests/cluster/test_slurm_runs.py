@@ -68,6 +68,7 @@ class Hit:
     label: str
     made: int
     saved: int
+    keeps_disk: bool = False
 
 
 @dataclass
@@ -136,14 +137,11 @@ class Killer:
         dead, computing = {each["pid"] for each in tasks.values()}, self._computing()
         for identity, label in (stage for pid, stage in computing.items() if pid in dead):
             is_done = any((self.shared / "artifacts").glob(f"*/{identity}/stage.json"))
-            # The next task commits a whole output.
-            output = (self.states / node).glob(f"**/{identity}/output/stage.json") if keeps_disk else ()
-            is_done = is_done or any(output)
             if label.startswith("train ") and not is_done:
                 disk = (self.states / node).glob(f"**/{identity}/checkpoints/*/complete")
                 saves = (self.shared / "unfinished" / identity).glob("*/stage.json")
                 saved = "\n".join(name for file in saves for name in unseal(file.read_bytes())["files"])
-                self.hits.append(Hit(label, newest("\n".join(map(str, disk))), newest(saved)))
+                self.hits.append(Hit(label, newest("\n".join(map(str, disk))), newest(saved), keeps_disk))
 
 
 def newest(names: str) -> int:
@@ -246,8 +244,9 @@ def check_resumed(project: Project, hits: list[Hit]) -> None:
         resumed[label] = max(int(step), resumed.get(label, 0))
     for hit in hits:
         assert hit.made - hit.saved <= INTERVAL, hit
-        # A training that is saved after its last step does not go on.
-        assert hit.saved == STEPS or resumed.get(hit.label, 0) >= hit.saved, (hit, resumed)
+        # After its last step a training does not go on: the next task only writes or commits the model.
+        is_over = STEPS in (hit.saved, hit.made if hit.keeps_disk else 0)
+        assert is_over or resumed.get(hit.label, 0) >= hit.saved, (hit, resumed)
 
 
 def check_ledger(folder: Path, server: Served, killed: Counter[str]) -> int:
