@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -49,8 +50,13 @@ def step_of(section: Mapping[str, Any]) -> PrepareStep:
 
 def named(step: Step) -> PrepareStep:
     """Return a step with the name that it is installed under, or that of the class it is made from."""
-    names = {component("steps", name): name for name in installed("steps")}
+    names = _names_of_steps()
     return PrepareStep(next(names[each] for each in type(step).__mro__ if each in names), step)
+
+
+@cache
+def _names_of_steps() -> Mapping[type, str]:
+    return {component("steps", name): name for name in installed("steps")}
 
 
 def apply_steps(
