@@ -172,7 +172,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def finished_run(
-    tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path, training_libraries: None
+    tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path
 ) -> tuple[Project, Called]:
     """A project with the whole experiment run without interruption; tests must not change it."""
     project = new_project(tmp_path_factory.mktemp("finished"), bert)
