@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from synthbench.base.runtime import Runtime
 from synthbench.config.experiment import PrepareStep
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.engine.workspace import Workspace
-from synthbench.plugins.contracts import Step
+from synthbench.plugins.contracts import Step, StepContext
 from synthbench.plugins.loading import component, installed
 from synthbench.stages import preparation
 from synthbench.stages.asking import Context
@@ -49,8 +50,18 @@ def step_of(section: Mapping[str, Any]) -> PrepareStep:
 
 def named(step: Step) -> PrepareStep:
     """Return a step with the name that it is installed under, or that of the class it is made from."""
-    names = {component("steps", name): name for name in installed("steps")}
+    names = _names_of_steps()
     return PrepareStep(next(names[each] for each in type(step).__mro__ if each in names), step)
+
+
+@cache
+def _names_of_steps() -> Mapping[type, str]:
+    return {component("steps", name): name for name in installed("steps")}
+
+
+def drawn_by(step: Step, records: SyntheticDataset) -> list[str]:
+    """Return the ids of the records that a step keeps which needs no context, without a stage's files."""
+    return [record.id for record in step.apply(records, cast("StepContext", None))]
 
 
 def apply_steps(

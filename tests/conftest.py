@@ -5,6 +5,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,22 @@ _frozen = 0
 _homes = itertools.count()
 
 
+@pytest.fixture(scope="session")
+def training_libraries() -> None:
+    """Import what trainings need, for fixtures that train more than once before the first test begins."""
+    for name in ("mlflow", "synthbench.models.encoder", "synthbench.training.loop"):
+        import_module(name)
+    spare_libraries()
+
+
 @pytest.fixture(autouse=True)
 def libraries_cost_no_collection() -> None:
     """Keep libraries that a test has imported from the garbage collector, which each training calls."""
+    spare_libraries()
+
+
+def spare_libraries() -> None:
+    """Keep all that is imported by now from the garbage collector, if that is much more than before."""
     global _frozen
     if len(sys.modules) >= _frozen + _MODULES_THAT_MATTER:
         gc.collect()

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from applying import apply_steps, step_of
+from applying import apply_steps, drawn_by, step_of
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -80,7 +80,7 @@ def test_a_sample_depends_only_on_ids_and_seed(size: int, seed: int, shuffler: A
     assert chosen == sorted(chosen, key=int), "the original order is kept"
     shuffled = list(data)
     shuffler.shuffle(shuffled)
-    assert set(ids(apply_steps(data.with_records(shuffled), [Sample(size=size, seed=seed)]))) == set(chosen)
+    assert set(drawn_by(Sample(size=size, seed=seed), data.with_records(shuffled))) == set(chosen)
 
 
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
@@ -90,9 +90,7 @@ def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
 
 def test_samples_of_different_seeds_differ_and_are_fair() -> None:
     drawn = Counter(
-        identity
-        for seed in range(400)
-        for identity in ids(apply_steps(many(12), [Sample(size=3, seed=seed)]))
+        identity for seed in range(400) for identity in drawn_by(Sample(size=3, seed=seed), many(12))
     )
     # Each of 12 is expected 100 times; 4 standard deviations of a binomial (400, 1/4) are 35.
     assert len(drawn) == 12

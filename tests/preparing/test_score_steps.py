@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from applying import apply_steps, named
+from applying import apply_steps, drawn_by, named
 from dino_steps import dino_pairs, dino_recipe
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_strategies import PROPERTY
 from wording import refused
@@ -66,9 +66,7 @@ def test_keep_per_group_samples_fairly_by_the_seed() -> None:
     drawn = Counter(
         identity
         for seed in range(400)
-        for identity in apply_steps(data, [KeepPerGroup(columns=("sentence1",), most=1, seed=seed)]).column(
-            "id"
-        )
+        for identity in drawn_by(KeepPerGroup(columns=("sentence1",), most=1, seed=seed), data)
     )
     # Each of 4 is expected 100 times; 4 standard deviations of a binomial (400, 1/4) are 35.
     assert len(drawn) == 4
@@ -83,7 +81,7 @@ def test_a_group_below_the_limit_loses_no_record(rows: Any, most: int, seed: int
     result = apply_steps(data, [step])
     before, after = (Counter((r.sentence1, r.label) for r in each) for each in (data, result))
     assert after == {group: min(count, most) for group, count in before.items()}
-    assert set(apply_steps(shuffled(data, shuffler), [step]).column("id")) == set(result.column("id"))
+    assert set(drawn_by(step, shuffled(data, shuffler))) == set(result.column("id"))
 
 
 def test_a_random_negative_has_the_label_random() -> None:
@@ -178,7 +176,8 @@ def test_another_seed_draws_other_negatives() -> None:
     assert len(first & second) < 10
 
 
-@PROPERTY
+# Each example passes six steps; what each of them does has its own property above.
+@settings(max_examples=20)
 @given(ROWS, st.integers(0, 2))
 def test_the_recipe_gives_four_scores_and_counts_that_add_up(rows: Any, seed: int) -> None:
     data = made([*rows, *((f"x{n}", f"y{n}", "1") for n in range(20))])

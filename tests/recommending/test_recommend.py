@@ -20,6 +20,7 @@ from synthbench.recommending.page import markdown_page, write_page
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.studies import recommender_of
 from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 KILLED = """
 import os, signal, sys
@@ -42,6 +43,15 @@ found = recommender_of(Path("tickets.yaml"), Overrides(), Killing(), jobs=1, out
 write_page(found, Path("reports"))
 """
 
+# One recipe tries learning rates, the one that starts from another. All sets are smaller.
+SMALLER = {
+    "  sentences": ("{sandbox: sentences, split: train, size: 150, domains: &domains [sport, traffic]}"),
+    "  gold": "&pairs {sandbox: pairs, split: train, size: 40, domains: *domains}",
+    "budget": "{usd: 60}",
+    "  gold-only": "&short {train: {learning_rate: 2.0e-3, epochs: null, least_steps: null, max_steps: 4}}",
+    "  syncse-then-gold": "{train: {epochs: null, least_steps: null, max_steps: 4}}",
+}
+
 
 def recommender(file: Path) -> Recommender:
     return recommender_of(file, Overrides(), PlainProgress(), jobs=1, output=Path("reports"))
@@ -52,12 +62,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("recommended")
 
 
+def track_the_answer_alone(patch: pytest.MonkeyPatch, noted: Path) -> None:
+    """Note the name of each experiment that is to be tracked, but track only the final one."""
+    log = MlflowTracker.log
+
+    def noting(tracker: MlflowTracker, result: ExperimentResult, report: Path) -> str:
+        with noted.open("a", encoding="utf-8") as file:
+            file.write(f"{result.experiment}\n")
+        return log(tracker, result, report) if result.experiment.endswith("-final") else "nowhere"
+
+    patch.setattr(MlflowTracker, "log", noting)
+
+
 @pytest.fixture(scope="module")
-def found(folder: Path) -> Recommendation:
-    small_study(folder)
+def found(folder: Path, training_libraries: None) -> Recommendation:
+    small_study(folder, **SMALLER)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("SYNTHBENCH_HOME", str(folder / ".synthbench"))
+        track_the_answer_alone(patch, folder / "tracked.txt")
         recommendation = recommender(Path("tickets.yaml")).run()
         write_page(recommendation, Path("reports"))
     return recommendation
@@ -71,8 +94,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def again(found: Recommendation, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def again(found: Recommendation, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the ended recommendation, whose stages are all cached."""
+    track_the_answer_alone(monkeypatch, tmp_path / "tracked.txt")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SYNTHBENCH_HOME", str(folder / ".synthbench"))
     return Path("tickets.yaml")
@@ -87,6 +111,18 @@ def test_the_answer_is_the_first_line_of_the_page(found: Recommendation, folder:
     assert markdown_page(found).splitlines()[0].startswith(f"{found.recipe}: ")
     assert f'<p class="answer">{found.recipe}: ' in (page / "recommendation.html").read_text(encoding="utf-8")
     assert (page / "curves.png").is_file()
+
+
+def test_every_phase_is_tracked_under_its_own_name(found: Recommendation, folder: Path) -> None:
+    tracked = (folder / "tracked.txt").read_text(encoding="utf-8").split()
+    assert tracked == [f"tickets-{phase}" for phase in found.reports]
+    assert MlflowTracker(folder / ".synthbench").load("tickets-final").experiment == "tickets-final"
+
+
+def test_the_rates_are_tried_of_the_recipe_that_sets_none(found: Recommendation, folder: Path) -> None:
+    tried = {name for name in read(folder / "tickets.rates.yaml")["variants"] if "-rate-" in name}
+    assert {name.partition("-rate-")[0] for name in tried} == {"syncse-then-gold-100"}
+    assert len(tried) == 2
 
 
 def test_only_the_final_file_knows_the_test_set(found: Recommendation, folder: Path) -> None:
@@ -112,7 +148,7 @@ def test_the_pilot_measures_three_amounts_and_spends_a_tenth(found: Recommendati
     assert {len(each.scores) for each in found.measured} <= {1, 3, 4, 5}
     amounts = [name.rpartition("-")[2] for name in read(folder / "tickets.pilot.yaml")["variants"]]
     assert len({amount for amount in amounts if amount.isdecimal()}) == 3
-    assert 0 < float(found.spent.split()[1]) <= 100
+    assert 0 < float(found.spent.split()[1]) <= 60
 
 
 def test_an_ended_recommendation_computes_nothing_again(
@@ -141,7 +177,7 @@ def test_a_clear_loss_on_the_test_set_makes_the_baseline_the_answer_everywhere(
 
 def test_a_recipe_whose_last_runs_failed_says_so(again: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def without_one(result: ExperimentResult) -> dict[str, list[float]]:
-        return {row: each for row, each in dev_scores(result).items() if row != "syncse-partial-300"}
+        return {row: each for row, each in dev_scores(result).items() if row != "syncse-partial-150"}
 
     monkeypatch.setattr("synthbench.recommending.recommend.dev_scores", without_one)
     answer = recommender(again).run()
@@ -182,7 +218,7 @@ def test_the_command_says_how_to_resume(
 
 @pytest.mark.experiments
 def test_a_killed_recommendation_ends_in_the_same_answer(found: Recommendation, elsewhere: Path) -> None:
-    small_study(elsewhere)
+    small_study(elsewhere, **SMALLER)
     command = [sys.executable, "-c", KILLED]
     assert subprocess.run([*command, "7"], check=False).returncode == -signal.SIGKILL
     subprocess.run([*command, "0"], check=True)
