@@ -286,7 +286,7 @@ def test_no_body_raises_a_traceback_and_stored_failures_are_not_requested_again(
     assert again == first
 
 
-BOMB = 64 * 2**20
+BOMB = 200 * 2**20
 
 
 def packed(size: int, level: int = 9) -> bytes:
