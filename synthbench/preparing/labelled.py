@@ -228,6 +228,10 @@ class ScoreTriplets(LabelledStep):
         "in [0, 1]",
     )
 
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return two requests per triplet, a lower bound: each further negative needs one more."""
+        return super().asks(2 * num_records)
+
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the triplets with scores; triplets without a clear score are dropped and counted."""
         labeller = self.labeller

@@ -31,6 +31,8 @@ LIKELIHOOD = Judge(
     grades=(0, 9),
     expected=True,
 )
+LONGER = 50
+"""Tokens of a passage, about 50 words as in MS MARCO, beyond those of the sentence that labellers expect."""
 _Fused = list[tuple[float, str]]
 """Candidates of a query, best first, with their fused ranks."""
 
@@ -91,7 +93,7 @@ class RelabelRetrieved(WithLabellers):
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return a request per record, candidate and ranking by an LLM."""
         each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.rankings]
-        asked = [amount for amount in each if amount is not None]
+        asked = [amount + ChatAmount(0, LONGER * amount.num_requests, 0) for amount in each if amount]
         return sum(asked, ChatAmount(0, 0, 0)) if asked else None
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
