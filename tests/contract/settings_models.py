@@ -18,7 +18,7 @@ VALUES: tuple[Any, ...] = (
     None, False, True, 0, 1, 2, 3, 16, 64, 0.0, 0.1, 0.25, 0.5, 0.9, 1.0, 2.5, "", "a", "high", "test",
     (), ("a",), ("captions",), ("temperature",), (1, 2), {}, {"a": 1}, {"a": 0.5}, {"a": "b"},
     {"model": "sandbox/encoder"},
-    "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"},
+    "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"}, {"name": "lambda"},
     {"encoder": {"base": {"model": "m"}}}, {"prompt": "{sentence}"}, {"gold": "a"},
     {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
     "{sentence}", "{sentence} {mask}", "{passage}", {"queries": "{passage}"}, {"positive": "{sentence}"},

@@ -144,6 +144,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "CorpusSource.judgements_revision": OUTSIDE,
     "CorpusSource.revision": OUTSIDE,
     "CrossEncoder.hidden_size": OUTSIDE,
+    "CrossEncoder.loss": CODE,
     "BrainstormPrompts.long_long": CONSTANT,
     "BrainstormPrompts.long_short": CONSTANT,
     "BrainstormPrompts.short_long": CONSTANT,
