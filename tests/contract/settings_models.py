@@ -22,7 +22,7 @@ VALUES: tuple[Any, ...] = (
     {"encoder": {"base": {"model": "m"}}}, {"prompt": "{sentence}"}, {"gold": "a"},
     {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
     "{sentence}", "{sentence} {mask}", "{passage}", {"queries": "{passage}"}, {"positive": "{sentence}"},
-    "{query}", {"negative": "{query}"},
+    "{query}", {"negative": "{query}"}, "{query} {passage}", {"relevance": "{query} {passage}"},
     {"fill": "{sentence} {mask}"}, ({"a": "b"},), {"a": ("b",)},
     {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}},
     {"sts": {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}}},
