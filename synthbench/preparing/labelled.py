@@ -107,6 +107,7 @@ class KeepConsistent(LabelledStep):
 
     version = 1
     kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+    after_answers = frozenset({"tolerance", "margin"})
 
     tolerance: float = Field(
         0.25,
@@ -148,6 +149,7 @@ class KeepBest(WithLabellers):
 
     version = 1
     kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+    after_answers = frozenset({"size", "fraction"})
 
     labeller: Labeller | None = added_field(
         None,
@@ -221,6 +223,7 @@ class ScoreTriplets(LabelledStep):
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
     scores_triplets = True
+    after_answers = frozenset({"scale"})
 
     scale: Literal["own", "logit"] = Field(
         "own",
@@ -270,6 +273,7 @@ class JudgeStep(WithLabellers):
 
     version = 1
     uses_llm = True
+    after_answers = frozenset({"least", "unclear"})
 
     question: Question | None = added_field(
         None,

@@ -84,6 +84,7 @@ class RelabelRetrieved(WithLabellers):
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     scores_triplets = False
     reads_queries = True
+    after_answers = frozenset({"negative"})
 
     rankings: tuple[Labeller, ...] = Field(
         DEFAULT,

@@ -13,7 +13,8 @@ from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import statuses
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
-from synthbench.estimates.costs import costs
+from synthbench.estimates.costs import costs, llm_totals
+from synthbench.estimates.facts import StageFacts
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
@@ -43,6 +44,14 @@ variants:
       known: null
       labels: null
       queries: {source: asked, prepare: [{step: relabel-retrieved, source: passages, number: 3}]}
+  drawn:
+    audit: null
+    data:
+      known: null
+      labels: null
+      queries:
+        source: asked
+        prepare: [{step: relabel-retrieved, source: passages, number: 3, negative: drawn}]
   negatives:
     audit: null
     data:
@@ -142,5 +151,11 @@ def test_a_plan_counts_the_requests_of_steps(study: Study, tmp_path: Path) -> No
     empty = Store(tmp_path / "empty")
     found = list(costs(statuses(study.plan, empty), empty))
     for step, number in (("relabel-retrieved", 24), ("write-negatives", 6)):
-        (lines,) = (lines for stage, lines in found if stage.operation.component == step)
-        assert f"about {number} requests" in lines[0]
+        lines = [lines[0] for stage, lines in found if stage.operation.component == step]
+        assert all(f"about {number} requests" in line for line in lines)
+
+
+def test_a_plans_total_counts_equal_requests_of_steps_once(study: Study, tmp_path: Path) -> None:
+    empty = Store(tmp_path / "empty")
+    line, *_ = llm_totals(statuses(study.plan, empty), StageFacts(empty))
+    assert "about 126 requests" in line
