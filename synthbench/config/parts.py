@@ -170,7 +170,9 @@ class PartReader:
         kind: RecordKind | None = None if made is None else made.record_kind
         for plugin, raw in self._known_steps(name) if prepared else ():
             if plugin is not None and kind is not None:
-                kind = readable(plugin, raw, self.components.folder).kind_after(kind)
+                step = readable(plugin, raw, self.components.folder)
+                # A step that can't take the records has its own line, and says nothing of what follows.
+                kind = None if step.obstacle(kind) else step.kind_after(kind)
         return kind
 
     def _known_steps(self, name: str) -> Iterator[tuple[type[Step] | None, Mapping[str, Any]]]:

@@ -1,5 +1,6 @@
 """Tokens and money that a plan's stages would take."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -60,12 +61,17 @@ def llm_dollars(found: Sequence[StageStatus], known: StageFacts) -> tuple[float,
 def _asked_by_llm(
     found: Sequence[StageStatus], known: StageFacts
 ) -> tuple[list[tuple["NamedLLM", ChatAmount]], Counter[str]]:
-    """Return total requests and tokens per LLM, and how many stages of each kind are unknown."""
+    """Return total requests and tokens per LLM, and how many stages of each kind are unknown.
+
+    Steps that ask the same count once.
+    """
     of_llms: dict[str, tuple[NamedLLM, ChatAmount]] = {}
     missing: Counter[str] = Counter()
+    seen: set[str] = set()
     for operation, stage in _makers(found):
-        if operation.llm is None:
+        if operation.llm is None or (key := _requests_of(operation, stage)) in seen:
             continue
+        seen.add(key)
         amount = asked(known.view(stage))
         if amount is None:
             missing[stage.kind] += 1
@@ -73,6 +79,16 @@ def _asked_by_llm(
             llm, before = of_llms.get(operation.llm.name, (operation.llm, ChatAmount(0, 0, 0)))
             of_llms[llm.name] = llm, before + amount
     return list(of_llms.values()), missing
+
+
+def _requests_of(operation: AskingOperation[Any], stage: Stage) -> str:
+    """Return what is equal for steps with equal requests: their settings but for some, and their inputs."""
+    after_answers: frozenset[str] = getattr(operation.plugin, "after_answers", frozenset())
+    if not after_answers:
+        return stage.identity
+    settings = {key: value for key, value in operation.config().items() if key not in after_answers}
+    inputs = {name: each.identity for name, each in stage.inputs.items()}
+    return json.dumps([operation.component, settings, inputs], sort_keys=True)
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:

@@ -242,6 +242,8 @@ class Step(Component, ABC):
     """Kinds of records that it accepts."""
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
+    after_answers: ClassVar[frozenset[str]] = frozenset()
+    """Settings on which no request depends: `plan` counts what steps ask that differ in these alone once."""
     reads_queries: ClassVar[bool] = False
     """Whether it encodes queries and passages separately (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None

@@ -107,6 +107,7 @@ class KeepConsistent(LabelledStep):
 
     version = 1
     kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+    after_answers = frozenset({"tolerance", "margin"})
 
     tolerance: float = Field(
         0.25,
@@ -148,6 +149,7 @@ class KeepBest(WithLabellers):
 
     version = 1
     kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+    after_answers = frozenset({"size", "fraction"})
 
     labeller: Labeller | None = added_field(
         None,
@@ -221,12 +223,17 @@ class ScoreTriplets(LabelledStep):
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
     scores_triplets = True
+    after_answers = frozenset({"scale"})
 
     scale: Literal["own", "logit"] = Field(
         "own",
         description="own: the labeller's scores unchanged, in any range; logit: the logits of its scores "
         "in [0, 1]",
     )
+
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return two requests per triplet, a lower bound: each further negative needs one more."""
+        return super().asks(2 * num_records)
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the triplets with scores; triplets without a clear score are dropped and counted."""
@@ -266,6 +273,7 @@ class JudgeStep(WithLabellers):
 
     version = 1
     uses_llm = True
+    after_answers = frozenset({"least", "unclear"})
 
     question: Question | None = added_field(
         None,

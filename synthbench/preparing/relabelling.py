@@ -3,17 +3,19 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import added_field
 from synthbench.data.draws import digest
 from synthbench.data.records import Pair, Record, RecordKind, RetrievalText, Triplet
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.interfaces import of_passages, of_queries
 from synthbench.plugins.contracts import Records, StepContext, TrainedModel
 from synthbench.plugins.labellers import Judge, Labeller
+from synthbench.plugins.prompts import Prompt, PromptFile, replaceable_prompts
 from synthbench.preparing.labelled import WithLabellers
 from synthbench.preparing.vectors import unit_vectors
 
@@ -31,8 +33,43 @@ LIKELIHOOD = Judge(
     grades=(0, 9),
     expected=True,
 )
+LONGER = 50
+"""Tokens of a passage, about 50 words as in MS MARCO, beyond those of the sentence that labellers expect."""
+JUDGES = (RELEVANCE, LIKELIHOOD)
+DEFAULT = tuple(Labeller(judge=judge) for judge in JUDGES)
 _Fused = list[tuple[float, str]]
 """Candidates of a query, best first, with their fused ranks."""
+
+
+class RankingPrompt(Prompt):
+    """Asks about {query} and {passage}; how to answer is appended."""
+
+    slots: ClassVar[tuple[str, ...]] = ("query", "passage")
+    takes_exemplars: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _is_one_text(self) -> Self:
+        if self.input is not None or self.pools or "{{" in self.instruction:
+            raise ValueError(
+                "a ranking's prompt is one text; leave out `input`, `pools` and braces but {query}, {passage}"
+            )
+        return self
+
+    def of(self, judge: Judge) -> Judge:
+        """Return the judge with this prompt."""
+        (message,) = self.chat({"query": "{sentence1}", "passage": "{sentence2}"}).messages
+        return judge.model_copy(update={"prompt": message["content"]})
+
+
+class RankingPrompts(PromptFile):
+    """The prompts of the default rankings."""
+
+    relevance: RankingPrompt | None = replaceable_prompts(
+        "ask whether {passage} answers {query}; answered with yes or no"
+    )
+    likelihood: RankingPrompt | None = replaceable_prompts(
+        "ask how likely {query} is for somebody who searches for {passage}; answered with 0 to 9"
+    )
 
 
 class RelabelRetrieved(WithLabellers):
@@ -47,12 +84,18 @@ class RelabelRetrieved(WithLabellers):
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     scores_triplets = False
     reads_queries = True
+    after_answers = frozenset({"negative"})
 
     rankings: tuple[Labeller, ...] = Field(
-        (Labeller(judge=RELEVANCE), Labeller(judge=LIKELIHOOD)),
+        DEFAULT,
         min_length=1,
         description="labellers that each rank the candidates of a query, {sentence1}; {sentence2} is the"
         " passage. Default: an LLM by two questions, with log-probabilities",
+    )
+    prompts: RankingPrompts | None = added_field(
+        None,
+        description="YAML file of prompts for the default rankings, or its content. Default: the "
+        "reconstructed prompts",
     )
     source: str | None = Field(None, description="passages to search; null: the records' own passages")
     encoder: dict[str, Any] | None = Field(
@@ -66,9 +109,22 @@ class RelabelRetrieved(WithLabellers):
         description="the hard negative: the worst candidate, or a drawn one that is not the positive",
     )
 
+    @model_validator(mode="after")
+    def _prompts_are_of_default_rankings(self) -> Self:
+        if self.prompts is not None and self.rankings != DEFAULT:
+            raise ValueError("prompts are for the default rankings; write others into rankings: judge.prompt")
+        return self
+
     def labellers(self) -> Mapping[str, Labeller]:
         """Return the rankings by their keys."""
-        return {f"rankings.{index}": labeller for index, labeller in enumerate(self.rankings)}
+        rankings = self.rankings
+        if self.prompts is not None:
+            own = (self.prompts.relevance, self.prompts.likelihood)
+            rankings = tuple(
+                Labeller(judge=judge if prompt is None else prompt.of(judge))
+                for prompt, judge in zip(own, JUDGES, strict=True)
+            )
+        return {f"rankings.{index}": labeller for index, labeller in enumerate(rankings)}
 
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the rankings' models, and the search's encoder."""
@@ -90,8 +146,8 @@ class RelabelRetrieved(WithLabellers):
 
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return a request per record, candidate and ranking by an LLM."""
-        each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.rankings]
-        asked = [amount for amount in each if amount is not None]
+        each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.labellers().values()]
+        asked = [amount + ChatAmount(0, LONGER * amount.num_requests, 0) for amount in each if amount]
         return sum(asked, ChatAmount(0, 0, 0)) if asked else None
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:

@@ -54,6 +54,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
     version = 1
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     uses_llm = True
+    after_answers = frozenset({"add"})
     scores_triplets = False
     shipped: ClassVar[ShippedPrompts[NegativePrompts]] = ShippedPrompts(
         "synthbench.preparing",

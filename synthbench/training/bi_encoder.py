@@ -14,10 +14,14 @@ from synthbench.models.interfaces import ModelKind
 from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.library_losses import OF_NEGATIVES, OF_WHOLE_BATCHES, LibraryLoss
-from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
-
-USUAL_LIST = 5
-"""A query and four candidates, as `graded-documents` writes; a ranking's number is not known before."""
+from synthbench.training.settings import (
+    USUAL_LIST,
+    BothOrders,
+    LearningRate,
+    Scheduler,
+    TrainingSettings,
+    WarmupRatio,
+)
 
 
 class BiEncoder(TrainingSettings, WithConstants):

@@ -1,16 +1,26 @@
 """The cross-encoder: reads both sentences together, which is slow and accurate."""
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from synthbench.base.frozen import added_field
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work
 from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
-from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
+from synthbench.training.list_losses import ListLoss
+from synthbench.training.settings import (
+    USUAL_LIST,
+    BothOrders,
+    LearningRate,
+    Scheduler,
+    TrainingSettings,
+    WarmupRatio,
+)
 
 
 class CrossEncoder(TrainingSettings):
@@ -34,6 +44,11 @@ class CrossEncoder(TrainingSettings):
         description="size of a tanh layer between the [CLS] vector and the score. Default: the head of "
         "the base's architecture",
     )
+    loss: ListLoss | None = added_field(
+        None,
+        description="a loss of sentence-transformers on graded lists (rankings). Default: the paper's binary "
+        "cross-entropy on pairs",
+    )
 
     @field_validator("base")
     @classmethod
@@ -41,6 +56,12 @@ class CrossEncoder(TrainingSettings):
         if fault := base.why_no_pair_reader():
             raise ValueError(fault)
         return base
+
+    @model_validator(mode="after")
+    def _lists_have_one_order(self) -> Self:
+        if self.loss is not None and self.both_orders:
+            raise ValueError(f"both_orders needs scored pairs; loss {self.loss.name} learns from rankings")
+        return self
 
     def pair_readers(self) -> Mapping[str, bool]:
         """Return the base, unless a hidden layer replaces its head."""
@@ -55,7 +76,16 @@ class CrossEncoder(TrainingSettings):
     @property
     def losses(self) -> tuple[str, ...]:
         """The library's loss."""
-        return ("BinaryCrossEntropyLoss",)
+        return ("BinaryCrossEntropyLoss",) if self.loss is None else (self.loss.class_name,)
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why the loss can't learn from records of this kind, "" if it can."""
+        return "" if self.loss is None else self.loss.obstacle(kind)
+
+    @property
+    def sentences_per_record(self) -> float:
+        """The number of sentences that the model reads: a query anew with each candidate."""
+        return 2 if self.loss is None else 2 * (USUAL_LIST - 1)
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
         """Return the work of the steps and of scoring dev pairs; None if the steps are unknown."""
@@ -64,7 +94,7 @@ class CrossEncoder(TrainingSettings):
         return super().work(doubled, num_dev)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", converted to scored pairs.
+        """Train on all records with split "train", converted to scored pairs or kept as rankings.
 
         Raises UserError without records, or if the base can't be found.
         """
@@ -74,15 +104,14 @@ class CrossEncoder(TrainingSettings):
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 
-        table = training_table(
-            data, BINARY_CROSS_ENTROPY, both_orders=self.both_orders, weights=context.weights
-        )
+        objective = BINARY_CROSS_ENTROPY if self.loss is None else self.loss.objective()
+        table = training_table(data, objective, both_orders=self.both_orders, weights=context.weights)
         device = device_name(context.runtime)
         if self.hidden_size is None:
             model = build_cross_encoder(self.base, context.seed, device)
         else:
             model = build_with_hidden_layer(self.base, self.hidden_size, context.seed, device)
 
-        summary = fit(TrainingJob(model, BINARY_CROSS_ENTROPY.loss(model), table), self, context)
+        summary = fit(TrainingJob(model, objective.loss(model), table), self, context)
         save_model(model, context.output, self.base.precision, self.base.dtype)
         return summary

@@ -31,7 +31,7 @@ class Objective:
     columns: tuple[str, ...]
     loss: "Callable[[Any], nn.Module]"
     takes_several: bool = False
-    """Whether the loss takes several negatives per record, whose number may vary."""
+    """Whether the loss takes several negatives, or candidates, per record, whose number may vary."""
     if_unscored: str = ""
     """The message, with {missing}, for triplets without a teacher's scores; "" if the loss needs none."""
 
@@ -111,8 +111,9 @@ def training_table(
     `weights` say how often each data set's records are repeated; fractions select records by their ids. With
     `temperatures` of data sets, or several negatives of a record, further columns have each record's number
     of negatives and temperature. A further column has the teacher's scores if the objective uses them.
-    Rankings give a column for each candidate, and their grades as labels. Raises UserError if data can't be
-    converted, if nothing is left, if a triplet lacks scores, or if rankings do not fit (`_lists`).
+    Rankings give a column for each candidate, or one of lists, and their grades as labels. Raises UserError
+    if data can't be converted, if nothing is left, if a triplet lacks scores, or if rankings do not fit
+    (`_lists`).
     """
     import pyarrow as pa
 
@@ -125,7 +126,7 @@ def training_table(
         total = sum(dataset.manifest.num_records for dataset in data)
         raise UserError(f"nothing to train on: of {total} records in the data, none has split 'train'")
     if kind == RecordKind.RANKING:
-        return _lists(parts)
+        return _lists(parts, of_any_length=objective.takes_several)
     if both_orders:
         parts += [_exchanged(part) for part in parts]
     columns = objective.columns
@@ -159,11 +160,11 @@ def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
         raise UserError(complaint.format(missing=missing))
 
 
-def _lists(parts: Sequence["pa.Table"]) -> "pa.Table":
-    """Return each query, its candidates in a column each, highest grade first, and their grades.
+def _lists(parts: Sequence["pa.Table"], *, of_any_length: bool) -> "pa.Table":
+    """Return each query, its candidates, highest grade first, and their grades.
 
-    Raises UserError if the rankings differ in their number of candidates, have fewer than two, or have
-    further queries.
+    The candidates have a column each, or, if lists may be `of_any_length`, one column of lists. Raises
+    UserError if rankings have fewer than two candidates, further queries, or unequal lengths against this.
     """
     import numpy as np
     import pyarrow as pa
@@ -175,19 +176,24 @@ def _lists(parts: Sequence["pa.Table"]) -> "pa.Table":
     rankings = pa.concat_tables(part.select(list(RANKING_COLUMNS)) for part in parts).combine_chunks()
     sizes = sorted(pc.unique(pc.list_value_length(rankings["candidates"])).to_pylist())
     size = sizes[0]
-    if len(sizes) > 1 or size < LEAST_CANDIDATES:
-        raise UserError(
-            f"rankings: every query needs the same number of candidates, at least {LEAST_CANDIDATES}; these"
-            f" have {size}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
-        )
-    grades = pc.list_flatten(rankings["grades"]).to_numpy().reshape(-1, size)
-    order = np.argsort(-grades, axis=1, kind="stable")
-    texts, rows = pc.list_flatten(rankings["candidates"]), size * np.arange(len(grades))
+    if (len(sizes) > 1 and not of_any_length) or size < LEAST_CANDIDATES:
+        least = f"at least {LEAST_CANDIDATES}"
+        wanted = f"{least} candidates" if of_any_length else f"the same number of candidates, {least}"
+        found = f"{size} to {sizes[-1]}" if len(sizes) > 1 else size
+        raise UserError(f"rankings: every query needs {wanted}; these have {found}")
+    lists, grades = rankings["candidates"].combine_chunks(), pc.list_flatten(rankings["grades"]).to_numpy()
+    # The last key is the first: by list, then by falling grade; equal grades keep their order.
+    order = np.lexsort((-grades, pc.list_parent_indices(lists).to_numpy()))
+    texts = pc.list_flatten(lists).take(pa.array(order))
+    starts = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy())])
     columns = {"query": rankings["query"]}
-    for place in range(size):
-        columns[f"candidate{place + 1}"] = texts.take(pa.array(rows + order[:, place]))
-    ranked = np.take_along_axis(grades, order, axis=1).tolist()
-    return pa.table({**columns, OF_RECORD: pa.array(ranked, pa.list_(pa.float32()))})
+    if of_any_length:
+        columns["candidates"] = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), texts)
+    else:
+        for place in range(size):
+            columns[f"candidate{place + 1}"] = texts.take(pa.array(starts[:-1] + place))
+    ranked = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(grades[order], pa.float32()))
+    return pa.table({**columns, OF_RECORD: ranked})
 
 
 def _num_negatives(part: "pa.Table") -> int:

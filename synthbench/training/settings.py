@@ -30,6 +30,9 @@ OF_RECORD = "label"
 NUM_NEGATIVES, RECORD_TEMPERATURE = "num_negatives", "temperature"
 """Columns of facts about a record, which no model reads: int64, and float32 with NaN for the loss's own."""
 
+USUAL_LIST = 5
+"""A query and four candidates, as `graded-documents` writes; a ranking's number is not known before."""
+
 BothOrders = Annotated[
     bool,
     Field(

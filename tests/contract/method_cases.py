@@ -5,29 +5,26 @@ answers, `plan`. A new method needs a case here, and nothing else in these tests
 LLM, one case at least must make LEAST_REQUESTS requests or more.
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from contract.asking_cases import Given, PluginCase
 from contract.stand_ins import (
     ENCODER,
     TEXTS,
-    Reply,
     graded,
     in_json,
     in_levels,
-    numbered,
     pairs,
     sentences,
     triplets,
 )
 
-from synthbench.api import Method, SyntheticDataset
-from synthbench.plugins.loading import component
+from synthbench.api import ChatAmount, Method, SyntheticDataset, TrainedModel
+from synthbench.config.llm import NamedLLM
+from synthbench.engine.stage import Stage
+from synthbench.stages.asking import NEED
+from synthbench.stages.generation import SOURCE, Generate
 
-LEAST_REQUESTS = 5
-"""Minimum number of requests of one case per LLM method, so that a budget can end halfway."""
 T5 = "package:contract_t5/model"
 """A random sequence-to-sequence model, under a name that is the same everywhere; conftest.py writes it."""
 LABELS = {
@@ -37,28 +34,28 @@ LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class MethodCase:
-    """A method by its entry point, with its settings, and its data.
+class MethodCase(PluginCase):
+    """A case of a method; `data` are the sources by role, and the data sets of its dependencies by name."""
 
-    `data` are the sources by role, and the data sets of its dependencies by name. `reply` is the stand-in for
-    the LLM in golden outputs; other tests ask the sandbox's.
-    """
-
-    method: str
-    settings: Mapping[str, Any]
-    data: Mapping[str, SyntheticDataset]
-    reply: Reply = numbered
-
-    def configured(self) -> Method:
-        """Return the method with its settings, as an experiment file would give them."""
-        method: Method = component("methods", self.method).model_validate_json(json.dumps(self.settings))
-        return method
+    group = "methods"
 
     def sources(self) -> dict[str, SyntheticDataset]:
         """Return the sources by role."""
         needs = self.configured().needs()
         return {name: each for name, each in self.data.items() if name not in needs}
+
+    def predicted(self, plugin: Method) -> ChatAmount | None:
+        return plugin.asks({name: len(each) for name, each in self.data.items()})
+
+    def stage(self, llm: NamedLLM | None) -> Stage:
+        method = self.configured()
+        needs = {
+            f"{NEED}{name}": Given(name, None if isinstance(need, TrainedModel) else self.data[name])
+            for name, need in method.needs().items()
+        }
+        sources = {f"{SOURCE}{name}": Given(name, each) for name, each in self.sources().items()}
+        inputs = {name: Stage(operation) for name, operation in (sources | needs).items()}
+        return Stage(Generate(self.name, method, llm), inputs)
 
 
 def augsbert(**sampler: Any) -> dict[str, Any]:
@@ -107,6 +104,12 @@ def _cases() -> dict[str, MethodCase]:
             "augsbert-domain",
             {"cross_encoder": {"base": ENCODER}, "both_orders": False},
             {"gold": pairs(1), "target": pairs(3)},
+        ),
+        "augsbert-domain by an LLM": (
+            "augsbert-domain",
+            {"labeller": {"judge": {}}},
+            {"gold": pairs(1), "target": pairs(8)},
+            graded,
         ),
         "brainstorm": ("brainstorm", {"size": 10, "seed": 2}, tasks, in_json),
         "brainstorm-tasks": ("brainstorm-tasks", {"category": "short-long", "size": 90}, {}, in_json),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import log
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -24,6 +25,7 @@ from synthbench.api import (
     SyntheticDataset,
     Triplet,
 )
+from synthbench.llm.logprobs import TokenLogprob
 
 ENCODER = {"model": "sandbox/encoder"}
 TEXTS = (
@@ -73,6 +75,13 @@ def graded(request: ChatRequest) -> str:
     return str(number(request.messages) % 6)
 
 
+def likely(request: ChatRequest) -> str:
+    """Answer with yes or no, or with a digit where a number is asked for."""
+    told = number(request.messages)
+    asks_yes = request.messages[-1]["content"].endswith("Answer with yes or no only.")
+    return ("yes", "no")[told % 2] if asks_yes else str(told % 10)
+
+
 def in_json(request: ChatRequest) -> str:
     """Answer with a JSON object of a text for each key that the prompt asks for, or with twenty tasks.
 
@@ -96,14 +105,22 @@ def in_levels(request: ChatRequest) -> str:
 
 @dataclass(frozen=True)
 class Chat:
-    """An LLM that answers in this process, in the order of the requests."""
+    """An LLM that answers in this process, in the order of the requests.
+
+    It is as sure of an answer as the request's hash says, where log-probabilities are asked for.
+    """
 
     reply: Reply
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         for asked in requests:
             text = self.reply(asked)
-            yield ChatAnswer(asked, text, "" if text is not None else "content filter")
+            logprobs: tuple[TokenLogprob, ...] = ()
+            if asked.logprobs and text:
+                sure = number("sure", asked.messages) % 90 / 100 + 0.05
+                other = {"yes": "no", "no": "yes"}.get(text, "0")
+                logprobs = (TokenLogprob(text, log(sure), {other: log(1 - sure), text: log(sure)}),)
+            yield ChatAnswer(asked, text, "" if text is not None else "content filter", logprobs=logprobs)
 
 
 class Silent:

@@ -33,6 +33,7 @@ from contract.stand_ins import (
     sentences,
     triplets,
 )
+from contract.step_cases import STEP_CASES
 from mteb_folders import write_tasks
 
 from synthbench.api import (
@@ -394,24 +395,32 @@ def cases() -> dict[str, Case]:
     methods = {
         name: Case(
             "methods",
-            case.method,
+            case.name,
             case.settings,
             case.data,
-            ROUNDED if case.method in modelled else EXACT,
+            ROUNDED if case.name in modelled else EXACT,
             case.reply,
         )
         for name, case in METHOD_CASES.items()
     }
-    return methods | {
-        name: Case(group, plugin, settings, data, ROUNDED if name in modelled else EXACT)
-        for group, listed in (
-            ("steps", steps),
-            ("trainers", trainers),
-            ("evaluators", evaluators),
-            ("importers", {f"{name} files": (name, {}, {}) for name in ROWS}),
-        )
-        for name, (plugin, settings, data) in listed.items()
+    of_llms = {
+        f"step {name} by an LLM": Case("steps", name, case.settings, case.data, EXACT, case.reply)
+        for name, case in STEP_CASES.items()
     }
+    return (
+        methods
+        | of_llms
+        | {
+            name: Case(group, plugin, settings, data, ROUNDED if name in modelled else EXACT)
+            for group, listed in (
+                ("steps", steps),
+                ("trainers", trainers),
+                ("evaluators", evaluators),
+                ("importers", {f"{name} files": (name, {}, {}) for name in ROWS}),
+            )
+            for name, (plugin, settings, data) in listed.items()
+        }
+    )
 
 
 CASES = cases()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from applying import Sources, apply_steps
 from pydantic import ValidationError
 
+from synthbench.base.frozen import in_identity
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, RetrievalText, Sentence, Triplet
 from synthbench.llm.client import LLM
@@ -174,9 +176,27 @@ def test_by_default_an_llm_ranks_by_two_questions_with_log_probabilities(
     assert step().asks(100) is None
 
 
+def test_a_file_of_prompts_replaces_the_questions_that_it_names(tmp_path: Path) -> None:
+    file = tmp_path / "prompts.yaml"
+    file.write_text('relevance: "Q: {query}\\nP: {passage}\\nFit?"\n', encoding="utf-8")
+    default = RelabelRetrieved()
+    own = RelabelRetrieved.model_validate({"prompts": str(file)})
+    asked = [
+        labeller.judge.request("0", {"sentence1": "a {passage}", "sentence2": "b"}).messages
+        for labeller in own.labellers().values()
+        if labeller.judge is not None
+    ]
+    assert asked[0][0]["content"] == "Q: a {passage}\nP: b\nFit?\n\nAnswer with yes or no only."
+    assert own.labellers()["rankings.1"] == default.labellers()["rankings.1"]
+    assert in_identity(default).keys() == in_identity(own).keys() - {"prompts"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"prompts": {"relevance": "{query} {passage}"}}, "prompts are for the default rankings"),
+        ({"prompts": {"relevance": "{query}"}}, "lacks the slot {passage}"),
+        ({"prompts": {"relevance": "{{a}} {query} {passage}"}}, "one text"),
         ({"rankings": []}, "at least 1 item"),
         ({"rankings": [{"cross_encoder": {}}]}, "a trained labeller needs sources"),
         ({"sources": {"gold": "x"}}, "learns nothing; leave out sources"),

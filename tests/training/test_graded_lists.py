@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from experiment_files import ExperimentFile
 from pydantic import ValidationError
 from toy_training import context_in
 from wording import refused, worded
@@ -209,3 +210,13 @@ def test_the_best_and_the_worst_candidates_of_a_ranking_become_triplets_and_pair
         [1, 2 / 3, 1 / 3, 0]
     )
     assert math.isclose(sum(each.score for each in scored if isinstance(each, ScoredPair)), 4.0)
+
+
+def test_a_step_that_can_not_take_lists_has_the_only_line(tmp_path: Path) -> None:
+    experiment = ExperimentFile(tmp_path)
+    experiment.change("trainer: fake", "trainer: bi-encoder\n    loss: {name: kl-divergence}")
+    experiment.change("    strength: 0.5\n", "").change("kind: scored_pair}", "kind: ranking}")
+    step = "{step: mine-negatives, miner: bm25}"
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, prepare: [{step}]}}\n")
+    (fault,) = (fault for fault in experiment.faults() if "data.gold" in fault)
+    worded([fault], "data.gold.prepare.0", "mine-negatives", "ranking")
