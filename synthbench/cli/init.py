@@ -103,7 +103,13 @@ def _write_own(folder: Path | None, data: OwnData) -> None:
         raise UserError(
             *(f"{message} (the file is written; mend it there)" for message in error.messages)
         ) from None
-    _print_next(folder, PurePath(FIRST), command="run" if data.budget is None else "recommend")
+    missing = [key for key in ("llm", "budget") if getattr(data, key) is None]
+    if data.has_passages_alone and missing:
+        print(
+            "passages alone have no test set: recommend lets an LLM write one; add"
+            f" `{'` and `'.join(missing)}` to {FIRST} first"
+        )
+    _print_next(folder, PurePath(FIRST), command=data.command)
 
 
 def _write_experiments(folder: Path, experiments: "tuple[ShippedExperiment, ...]", content: Content) -> None:

@@ -18,12 +18,16 @@ ANY_LANGUAGE = f"    # for many languages; for English alone: {ENGLISH_BASE}"
 MACHINE_HOUR_USD = 1.0
 WIDTH = 110
 _PLAIN = linear_pattern(r"^[A-Za-z./][\w./:-]*[\w./-]\Z")
-HEAD = f"""\
+HEAD = """\
 # Which synthetic data make the best sentence encoder for these data?
 #
+"""
+RUN = f"""\
 #   synthbench run study.yaml --profile {NAME}   at once: small models, a simulated LLM; no evidence
 #   synthbench plan study.yaml                    time, tokens and money of the real run; computes nothing
 #   synthbench run study.yaml                     the real run
+"""
+EXPAND = """\
 #   synthbench expand study.yaml                  the long file that this short one becomes
 """
 RECOMMEND = (
@@ -39,6 +43,16 @@ class OwnData:
     llm: str | None = None
     base: str | None = None
     budget: float | None = None
+
+    @property
+    def has_passages_alone(self) -> bool:
+        """Whether there are only passages: `recommend` makes a test set for them, `run` has none."""
+        return self.sources.keys() == {"passages"}
+
+    @property
+    def command(self) -> str:
+        """The command that answers which data are best."""
+        return "run" if self.budget is None and not self.has_passages_alone else "recommend"
 
 
 def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
@@ -61,7 +75,15 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
     base = given.base or (ENGLISH_BASE if is_english else OTHER_BASE)
     findings = list(look(found, base)) if found else []
     lines = [
-        HEAD + (RECOMMEND if given.budget is not None else "") + "#",
+        "".join(
+            (
+                HEAD,
+                "" if given.has_passages_alone else RUN,
+                EXPAND,
+                RECOMMEND if given.command == "recommend" else "",
+                "#",
+            )
+        ),
         *(["# Found in the data:"] if findings else []),
         *(textwrap.fill(each, WIDTH, initial_indent="#   ", subsequent_indent="#     ") for each in findings),
         "",

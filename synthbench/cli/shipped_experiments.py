@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS, PUBLISHED = PurePath("experiments"), PurePath("reports/published")
+PAPERS = EXPERIMENTS / "papers"
 _NO_EXPERIMENTS = ("shared", "profiles", "prompts")
 _TABLE = re.compile(r"published/(([a-z0-9]+)_\w+\.csv)")
 _PROMPTS = re.compile(r"\bprompts/\w+\.yaml")
@@ -44,8 +45,12 @@ class ShippedExperiment:
         return dict(_TABLE.findall((self.root / self.file).read_text(encoding="utf-8")))
 
     def is_of(self, paper: str) -> bool:
-        """Return whether the experiment's name or one of its published tables has the paper's name."""
-        return self.name.partition("_")[0] == paper or paper in self.tables.values()
+        """Return whether the experiment's name, its folder or one of its published tables names the paper."""
+        return (
+            self.name.partition("_")[0] == paper
+            or self.file.parent == PAPERS / paper
+            or paper in self.tables.values()
+        )
 
     def files(self) -> Iterator[PurePath]:
         """Yield the file, what it includes, their prompts, its published tables, and the profiles."""
@@ -73,9 +78,10 @@ def shipped_experiments() -> Mapping[str, ShippedExperiment]:
 
 
 def papers() -> Mapping[str, tuple[ShippedExperiment, ...]]:
-    """Return the experiments of each paper that has published tables."""
+    """Return the experiments of each paper that has published tables, or a folder of its own."""
     known = {file.stem.partition("_")[0] for root in _roots() for file in _found(root, PUBLISHED, "*.csv")}
     every = shipped_experiments().values()
+    known |= {each.file.parent.name for each in every if each.file.parent.parent == PAPERS}
     found = {paper: tuple(each for each in every if each.is_of(paper)) for paper in sorted(known)}
     return {paper: experiments for paper, experiments in found.items() if experiments}
 

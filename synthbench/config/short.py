@@ -33,7 +33,7 @@ from synthbench.worlds import NAME
 SEEDS = [0, 1, 2, 3, 4]
 OWN_KEYS = ("base", "budget")
 """Keys of the short form alone."""
-GOLD, DEV, TEST, PASSAGES = "gold", "dev", "test", "passages"
+GOLD, DEV, TEST, SENTENCES, PASSAGES = "gold", "dev", "test", "sentences", "passages"
 EXPANDED = (*OWN_KEYS, LLM, "sources", "variants")
 """Keys with another value in the long form."""
 _EXPANDED_PATHS = [(key,) for key in EXPANDED]
@@ -295,6 +295,10 @@ class _Expansion:
             return {"model": base}
         return {key: value for key, value in base.items() if key != "size"}
 
+    def _is_of_search(self) -> bool:
+        """Return whether passages are all that recipes could learn from."""
+        return PASSAGES in self.section.sources and not {SENTENCES, GOLD} & self.section.sources.keys()
+
     def _available(self) -> set[str]:
         has_llm = bool(self.document.data.get(LLM) or self.document.data.get("llms"))
         return {*self.long.mapping("sources"), *([LLM] if has_llm else [])}
@@ -307,6 +311,8 @@ class _Expansion:
             candidates = [each for each in recipes().values() if not each.is_of_paper]
             for each in sorted(candidates, key=lambda each: each.name not in CONTROLS):
                 why = self._why_not(each, available, size)
+                if not why and self._is_of_search() and "retrieval" not in each.tasks:
+                    why = f"it is for {' and '.join(each.tasks)}, and passages are for search"
                 if why:
                     self.notes.append(f"{each.name} is left out: {why}")
                 else:

@@ -11,7 +11,7 @@ from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError
 from synthbench.results.collect import to_yaml
 
-VERSION = 2
+VERSION = 3
 """Raise it whenever the same request leads to other decisions."""
 _KEY, _DECIDED = "# request: ", "# decided: "
 Decisions = dict[str, Any]

@@ -95,11 +95,11 @@ class Known:
         at = self._price_at([row.name for row in here], [row.name for row in rows])
         return at.llm + at.making + at.training / len(self.study.long["seeds"])
 
-    def _price(self, group: str) -> DataPrice:
-        """Return the price of a group's data, from what its largest amount cost."""
-        rows = [row for name in self.study.groups[group] for row in self.rows.get(name, ())]
+    def _price(self, names: Sequence[str]) -> DataPrice:
+        """Return the price of the data of one group's recipes, from what their largest amounts cost."""
+        rows = [row for name in names for row in self.rows[name]]
         here = [row.name for row in rows if row.amount == self.largest(row.contender)]
-        return self._price_at(here, [row.name for row in rows]).each(self._largest_of_group(group))
+        return self._price_at(here, [row.name for row in rows]).each(max(map(self.largest, names)))
 
     def _price_at(self, rows: Sequence[str], all_rows: Sequence[str]) -> PriceAt:
         return price(self.costs, rows, all_rows, self.stages, self.study.hour_usd)
@@ -110,15 +110,14 @@ class Known:
         """Return the largest amount of a recipe that was measured, 0 if it has no amount."""
         return max(self.scores[name], default=0)
 
-    def _largest_of_group(self, group: str) -> int:
-        return max(self.largest(name) for name in self.study.groups[group] if name in self.scores)
-
     def affordable(self, names: Sequence[str], usd: float) -> dict[str, int]:
         """Return how much data each measured recipe has if they share these dollars more; 0: no amount."""
-        groups = list(dict.fromkeys(map(self.study.group_of, names)))
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            groups.setdefault(self.study.group_of(name), []).append(name)
         found = race_amounts(
-            {group: self._price(group) for group in groups},
-            {group: self._largest_of_group(group) for group in groups},
+            {group: self._price(running) for group, running in groups.items()},
+            {group: max(map(self.largest, running)) for group, running in groups.items()},
             {group: self.study.available(group) for group in groups},
             usd,
         )
@@ -144,7 +143,7 @@ class Known:
     def more_money(self, name: str, now: float) -> str:
         """Say what more money would buy of a recipe whose dev score is `now`."""
         contender, largest = self.study.contenders[name], self.largest(name)
-        price_of_data = self._price(self.study.group_of(name))
+        price_of_data = self._price([name])
         amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)
         later = [
             (price_of_data.of(amount), forecast(self.scores[name], amount))

@@ -91,13 +91,13 @@ class Contest:
         return {names[0]: tuple(names) for names in found.values()}
 
     def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the parts that methods make, those of the training that this one starts from first."""
+        """Yield what methods make before any step, for the training that this one starts from first."""
         contender = self.contenders[name]
         if contender.starts_from:
             yield from self._methods(contender.starts_from)
         for part in (contender.run.get("data") or {}).values():
             if isinstance(part, Mapping) and "method" in part:
-                yield part
+                yield {key: value for key, value in part.items() if key != "prepare"}
 
     def group_of(self, name: str) -> str:
         """Return the first contender of a contender's group."""

@@ -8,7 +8,7 @@ from typing import Any
 from synthbench.base.errors import UserError
 from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
-from synthbench.config.short import STANDARD
+from synthbench.config.short import PASSAGES, SENTENCES, STANDARD
 from synthbench.data.languages import language_of
 from synthbench.data.records import RecordKind
 from synthbench.pipeline.invocation import load_invocation
@@ -25,7 +25,6 @@ from synthbench.recommending.synthetic import (
 from synthbench.sources.models import Source
 from synthbench.sources.parts import SourcePart
 
-SENTENCES, PASSAGES = "sentences", "passages"
 EVALUATOR = "sts"
 """The evaluator of standard tasks and graded pairs: their mean over dev sets is one of equal measures."""
 
@@ -51,8 +50,8 @@ def with_dev_sets(
         if found is None or contest.long["sources"][TEST] != STANDARD:
             return None
         contest, passages = found, experiment.sources[PASSAGES]
-        held_out = dict(contest.long["sources"][PASSAGES], part=_part("test"))
-        number = len(_part_of(passages, "test").read(experiment.roots).records)
+        held_out = dict(contest.long["sources"][PASSAGES], part=_part("dev"))
+        number = len(_part_of(passages, "dev").read(experiment.roots).records)
         if number > MOST_PASSAGES:
             held_out["sample"] = {"size": MOST_PASSAGES, "seed": 0}
         questions = WrittenQuestions(file, passages.load(experiment.roots), held_out)
@@ -70,7 +69,7 @@ def with_dev_sets(
         tasks = ()
     synthetic, found = None, contest
     if source is not None and has_synthetic:
-        held = _part_of(source, "test").read(experiment.roots).records
+        held = _part_of(source, "dev").read(experiment.roots).records
         synthetic = GradedPairs(file, [text for record in held for text in record.texts()])
         found = _divided(contest, experiment, SENTENCES)
     devs = {task.dev_name: task.dev for task in tasks}

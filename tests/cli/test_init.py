@@ -8,6 +8,8 @@ from small_experiment import Project
 from wording import worded
 
 from synthbench.cli.init import STARTER
+from synthbench.cli.shipped_experiments import PACKAGE, papers
+from synthbench.cli.shipped_experiments import PAPERS as PAPERS_FOLDER
 from synthbench.data.contamination import TestIndex, search
 from synthbench.sources.description import Roots
 from synthbench.sources.guessing import guess
@@ -64,6 +66,15 @@ def test_a_papers_experiments_include_every_file_they_read(project: Project, pap
     assert list((project.folder / paper / "reports" / "published").glob(f"{paper}_*.csv"))
     checked = project.call("validate", written[0], "--profile", "sandbox")
     assert (checked.code, checked.err) == (0, "")
+
+
+def test_each_folder_of_papers_is_a_paper(project: Project) -> None:
+    folder = PACKAGE.parent / PAPERS_FOLDER
+    known = papers()
+    for paper in folder.iterdir():
+        assert {file.name for file in paper.glob("*.yaml")} <= {each.file.name for each in known[paper.name]}
+    assert project.call("init", "--paper", "personas").code == 0
+    assert (project.folder / "personas" / PAPERS_FOLDER / "personas/prompts/reasonir.yaml").is_file()
 
 
 def test_dino_includes_the_ablation_despite_its_name(project: Project) -> None:
@@ -200,6 +211,21 @@ def test_a_study_that_can_t_run_as_it_is_says_what_to_mend(project: Project) -> 
     text = (project.folder / "mine" / "study.yaml").read_text(encoding="utf-8")
     assert "usd: 1234567," in text
     assert project.call("init", "other", *options, "--llm", "ollama/llama:").code == 0
+
+
+def test_passages_alone_lead_to_recommend_which_has_a_test_set_of_search(project: Project) -> None:
+    _own_files(project.folder)
+    options = ("--passages", "tickets.txt", "--base", "sandbox/encoder")
+    called = project.call("init", "mine", *options)
+    assert called.code == 0
+    assert "add `llm` and `budget` to study.yaml first" in called.out
+    assert called.out.endswith("  synthbench recommend mine/study.yaml --profile sandbox\n")
+    text = (project.folder / "mine" / "study.yaml").read_text(encoding="utf-8")
+    assert "synthbench recommend study.yaml" in text and "synthbench run" not in text
+    called = project.call("init", "whole", *options, "--llm", "openai/gpt-5-mini", "--budget", "9")
+    assert "first" not in called.out
+    called = project.call("init", "both", *options, "--sentences", "tickets.txt")
+    assert called.out.endswith("  synthbench run both/study.yaml --profile sandbox\n")
 
 
 def test_a_study_whose_columns_can_t_be_guessed_is_written_and_says_where_to_name_them(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from experiment_files import ExperimentFile
+from shipped_files import SHIPPED as SHIPPED_STUDIES
 
 from synthbench.base.errors import UserError
 from synthbench.config import recipes as module
@@ -128,6 +129,11 @@ def test_unknown_recipes_and_versions_are_told_all_at_once() -> None:
 
 def shipped() -> list[Recipe]:
     return list(recipes().values())
+
+
+def test_the_study_that_measured_a_shipped_recipe_is_shipped() -> None:
+    measured = {each.measured for each in shipped() if not each.is_of_paper} - {""}
+    assert measured <= set(SHIPPED_STUDIES)
 
 
 def test_the_shipped_recipes_can_be_read() -> None:

@@ -234,6 +234,16 @@ def test_all_takes_what_can_be_had_and_names_the_rest(short: ShortFile) -> None:
     assert not papers & {each.name for each in study.variants}
 
 
+def test_passages_alone_get_no_recipe_for_similarity_unless_it_is_named(short: ShortFile) -> None:
+    short.with_key("sources", "{passages: tickets.csv}").with_key("variants", "all")
+    study = short.load()
+    assert all("retrieval" in recipe(each.name).tasks for each in study.variants)
+    assert len(study.variants) > 3
+    assert "syncse-scratch is left out: it is for similarity, and passages are for search" in study.notes
+    (row,) = short.with_key("variants", "[syncse-scratch]").load().variants
+    assert row.name == "syncse-scratch"
+
+
 def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     remarks = short.load().remarks
     assert "gold: 120 pairs, texts in 'left' and 'right', score in 'rating', graded: 0 to 5" in remarks

@@ -35,6 +35,13 @@ def test_recipes_that_learn_from_the_same_data_are_one_group(study: Contest) -> 
     assert study.group_of("then-gold") == "syncse"
 
 
+def test_what_steps_make_of_the_same_data_is_one_group(study: Contest) -> None:
+    part = {**SYNCSE["data"]["triplets"], "prepare": [{"step": "drop-duplicates"}]}
+    other = Contender("cleaned", {**SYNCSE, "data": {"triplets": part}}, {"sentences": 1000})
+    found = Contest(study.long, {**study.contenders, "cleaned": other}, "gold-only", usd=100.0)
+    assert found.group_of("cleaned") == "syncse"
+
+
 def test_a_row_brings_the_row_that_it_starts_from(study: Contest) -> None:
     rows = study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)])
     assert [row.name for row in rows] == ["gold-only", "syncse-300", "then-gold-300"]

@@ -6,6 +6,7 @@ from small_study import small_study
 from wording import refused
 
 from synthbench.base.errors import UserError
+from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.config.short import UNTESTED
 from synthbench.engine.progress import PlainProgress
@@ -14,6 +15,7 @@ from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.standard import StandardTask
 from synthbench.recommending.studies import PLUMBING, recommender_of
 from synthbench.recommending.synthetic import GradedPairs, WrittenQuestions
+from synthbench.results.collect import to_yaml
 
 TEXTS = "text\n" + "".join(f"The printer on floor {floor} is out of paper.\n" for floor in range(150))
 PAIRS = "one,other,score\n" + "".join(
@@ -126,7 +128,8 @@ def test_recipes_for_search_are_compared_on_the_studys_own_dev_set(folder: Path)
     (folder / "docs" / "a.md").write_text("# Pumps\n\n" + "The pump starts when the lever is pulled. " * 90)
     sources = f"passages: docs, dev: {SEARCH.format('dev')}, test: {SEARCH.format('test')}"
     found = study(folder, f"{{{sources}}}", "all")
-    assert found.study.contenders["gpl-queries"].reads == {"passages": 4}
+    assert {each.available for name, each in found.study.contenders.items() if name != "untrained"} == {4}
+    assert len(found.study.contenders) == 7
     assert dev_of(found)["dev"]["sandbox"] == "retrieval"
     assert PLUMBING in found.notes
     assert found.synthetic is None
@@ -145,7 +148,21 @@ def test_without_sets_of_search_the_llm_writes_questions_for_passages_that_no_re
     assert isinstance(found.synthetic, WrittenQuestions)
     assert found.study.contenders["gpl-queries"].available == 120
     assert len(found.synthetic.passages) == 150
+    made = folder / "made.yaml"
+    made.write_text(to_yaml(found.synthetic.document(found.study)), encoding="utf-8")
+    asked = load_experiment(made)
+    assert len(asked.sources["held-out"].read(asked.roots).records) == 30
     assert found.study.devs == {}
+
+
+def test_passages_alone_have_recipes_for_search_whose_shared_queries_are_paid_once(folder: Path) -> None:
+    found = study(folder, "{passages: texts.csv}", "all")
+    assert found.study.groups == {
+        "untrained": ("untrained",),
+        "gpl-pairs": ("gpl-pairs", "gpl-queries", "gpl-relabelled", "gpl-written-negatives"),
+        "persona-queries": ("persona-queries",),
+        "two-passage-queries": ("two-passage-queries",),
+    }
 
 
 def test_real_texts_in_the_sandbox_prove_plumbing_only(folder: Path) -> None:
