@@ -120,7 +120,7 @@ def test_training_prints_nothing(bert: Path, tmp_path: Path, capfd: pytest.Captu
 
 @pytest.mark.parametrize("kind", TRAINERS)
 def test_the_seed_determines_the_model(kind: str, bert: Path, tmp_path: Path) -> None:
-    settings, data = trainer(kind, bert, max_steps=3), [toy_pairs(40)]
+    settings, data = trainer(kind, bert, max_steps=6), [toy_pairs(40)]
     for name, seed in {"first": 7, "again": 7, "other": 8}.items():
         settings.train(data, context_in(tmp_path / name, seed=seed))
     assert largest_difference(tmp_path / "first", tmp_path / "again") == 0
