@@ -74,22 +74,30 @@ def training_libraries() -> None:
     """Import what trainings need, for fixtures that train more than once before the first test begins."""
     for name in ("mlflow", "synthbench.models.encoder", "synthbench.training.loop"):
         import_module(name)
-    spare_libraries()
+    _freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def earlier_files_cost_no_collection() -> None:
+    """Keep what earlier files' tests have left, such as cached trees, from the garbage collector.
+
+    Each training calls it, and it takes half a second for a million objects.
+    """
+    _freeze()
 
 
 @pytest.fixture(autouse=True)
 def libraries_cost_no_collection() -> None:
     """Keep libraries that a test has imported from the garbage collector, which each training calls."""
-    spare_libraries()
-
-
-def spare_libraries() -> None:
-    """Keep all that is imported by now from the garbage collector, if that is much more than before."""
-    global _frozen
     if len(sys.modules) >= _frozen + _MODULES_THAT_MATTER:
-        gc.collect()
-        gc.freeze()
-        _frozen = len(sys.modules)
+        _freeze()
+
+
+def _freeze() -> None:
+    global _frozen
+    gc.collect()
+    gc.freeze()
+    _frozen = len(sys.modules)
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ def test_inputs_are_read_on_demand(causal: CausalModel) -> None:
     for written in writer(causal).write(endless()):
         finished |= {written.job.key}
         most_ahead = max(most_ahead, num_taken - len(finished))
-        if len(finished) > 60:
+        if len(finished) > 20:
             break
     # Two samples of an input take 12 sequences.
     assert most_ahead <= 2 + 3 * SEQUENCES // 12

@@ -10,11 +10,16 @@ from synthbench.training.joint import SharedBatches
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 
-def batches(
-    kind: type[ShuffledBatches], rows: list[tuple[str, str]], batch_size: int, epoch: int = 0
-) -> list[list[int]]:
+def table(rows: list[tuple[str, str]]) -> Dataset:
     columns = dict(zip(("anchor", "positive"), map(list, zip(*rows, strict=True)), strict=True))
-    sampler = kind(Dataset.from_dict(columns), batch_size, drop_last=False, seed=7)
+    return Dataset.from_dict(columns)
+
+
+def batches(
+    kind: type[ShuffledBatches], rows: list[tuple[str, str]] | Dataset, batch_size: int, epoch: int = 0
+) -> list[list[int]]:
+    data = table(rows) if isinstance(rows, list) else rows
+    sampler = kind(data, batch_size, drop_last=False, seed=7)
     sampler.set_epoch(epoch)
     made = list(sampler)
     assert len(made) == len(sampler)
@@ -77,8 +82,9 @@ few = st.sampled_from("abcde")
 @settings(max_examples=200)
 @given(rows=st.lists(st.tuples(few, words), min_size=1, max_size=60), batch_size=st.integers(1, 8))
 def test_batches_equal_those_of_an_exhaustive_search(rows: list[tuple[str, str]], batch_size: int) -> None:
-    order = [row for batch in batches(ShuffledBatches, rows, batch_size) for row in batch]
-    assert batches(DistinctBatches, rows, batch_size) == one_after_another(rows, order, batch_size)
+    data = table(rows)
+    order = [row for batch in batches(ShuffledBatches, data, batch_size) for row in batch]
+    assert batches(DistinctBatches, data, batch_size) == one_after_another(rows, order, batch_size)
 
 
 def test_a_text_in_thousands_of_records_does_not_slow_the_search() -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from wording import refused
 from synthbench.models.interfaces import PairScorer
 from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 from synthbench.training import course
+from synthbench.training.checkpoints import Checkpoints
 
 Undisturbed = Callable[[str], tuple[TrainingSummary, Path]]
 
@@ -89,8 +91,16 @@ def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Undistu
     return trained
 
 
-@pytest.mark.parametrize("kind", TRAINERS)
-@pytest.mark.parametrize("at", [0, 3, *(pytest.param(at, marks=pytest.mark.experiments) for at in (1, 5))])
+# At 0 there is no checkpoint yet, so all is trained again: test_the_seed_determines_the_model shows for each
+# kind of trainer that this gives the same model.
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        (0, "simcse"),
+        *((3, kind) for kind in TRAINERS),
+        *(pytest.param(at, kind, marks=pytest.mark.experiments) for at in (1, 5) for kind in TRAINERS),
+    ],
+)
 def test_an_interrupted_training_ends_like_an_undisturbed_one(
     kind: str, at: int, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
@@ -226,7 +236,7 @@ def resumed(bert: Path, folder: Path) -> tuple[TrainingSummary, list[str]]:
 @pytest.mark.parametrize(
     ("step", "file", "harm"),
     [
-        *((6, file, harm) for file in FILES for harm in HARMS),
+        *((6, file, harm) for file, harm in zip(FILES, cycle(HARMS))),
         (2, "weights.pt", "flipped"),
         (2, "complete", "removed"),
     ],
@@ -249,6 +259,15 @@ def test_a_damaged_checkpoint_is_reported_and_the_training_ends_like_an_undistur
     )
     assert summary == ended[0]
     assert largest_difference(tmp_path, ended[1]) == 0
+
+
+def test_every_harm_to_every_file_of_a_checkpoint_is_found(tmp_path: Path, cut_short: Path) -> None:
+    for file, harm in product(FILES, HARMS):
+        folder = shutil.copytree(cut_short / "checkpoints", tmp_path / f"{file} {harm}")
+        HARMS[harm](folder / "checkpoint-6" / file)
+        (said,) = Checkpoints(folder).drop_faulty()
+        assert said.startswith("the checkpoint of step 6 can't be used and was dropped: ")
+        assert Checkpoints(folder).steps() == [2]
 
 
 def test_a_checkpoint_without_checksums_is_not_used(

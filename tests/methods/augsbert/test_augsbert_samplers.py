@@ -25,9 +25,7 @@ from synthbench_augsbert.samplers import (
 NOTHING = cast("GenerationContext", None)
 """A context for samplers that do not use it."""
 WORDS = ["man", "plays", "guitar", "a", "a", "dog", "runs", "the"]
-SENTENCES = st.lists(
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=30
-)
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
 
 def pair(first: str, second: str, *, split: str = "train", id: str = "") -> ScoredPair:
@@ -36,7 +34,7 @@ def pair(first: str, second: str, *, split: str = "train", id: str = "") -> Scor
 
 @st.composite
 def gold_sentences(draw: st.DrawFn) -> GoldSentences:
-    sentences = draw(st.lists(SENTENCES.map(lambda words: words[0]), min_size=2, max_size=30, unique=True))
+    sentences = draw(st.lists(SENTENCES, min_size=2, max_size=30, unique=True))
     chosen = draw(st.lists(st.tuples(st.sampled_from(sentences), st.sampled_from(sentences)), max_size=20))
     return GoldSentences.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
 
