@@ -23,7 +23,7 @@ from synthbench.words import lack_spaces, pairs_of_letters, words_between_spaces
 _FILE = Path(__file__).with_name("synthetic.yaml")
 SYNTHETIC = "synthetic"
 HELD_OUT = {"train": 0.8, "dev": 0.2}
-"""The parts of the study's texts: recipes learn from train, the synthetic set is made of test."""
+"""The parts of the study's texts: recipes learn from train, the synthetic set is made of dev."""
 MOST_ANCHORS = 150
 MOST_PASSAGES = 300
 FEWEST = 50

@@ -26,9 +26,9 @@ CLASSES: Mapping[ListLossName, str] = {
 class ListLoss(BaseModel):
     """A loss of sentence-transformers on the grades of a query's candidates, with the library's options.
 
-    lambda: pairs of candidates, weighted by what their exchange changes in nDCG. rank-net: pairs of
-    candidates, unweighted. list-net: the softmaxes of grades and scores. list-mle, p-list-mle: the likelihood
-    of the order by grades; p-list-mle weights its first places more. adr-mse: differences of ranks.
+    lambda compares pairs of candidates, weighted by what their exchange changes in nDCG; rank-net weights all
+    alike. list-net compares the softmaxes of grades and scores. list-mle takes the likelihood of the order by
+    grades. In p-list-mle the first places count more. adr-mse compares ranks.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -99,7 +99,7 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
         checkpoints.copy_to(context.output / _PAUSED_FOLDER)
     best = best_of(history) if last == num_steps else pause_of(history)
     if best is not None and best["step"] != last:
-        _loadbest_of(job, checkpoints, best["step"])
+        _load_best(job, checkpoints, best["step"])
     _settle(job.model, settings, context)
     return TrainingSummary(
         num_steps=last,
@@ -172,7 +172,7 @@ def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
     return max(usable, default=None)
 
 
-def _loadbest_of(job: TrainingJob, checkpoints: Checkpoints, step: int) -> None:
+def _load_best(job: TrainingJob, checkpoints: Checkpoints, step: int) -> None:
     """Load the best weights into the model; raises UserError if their checkpoint is damaged."""
     fault = checkpoints.fault(step)
     if fault:

@@ -133,9 +133,11 @@ def test_a_losss_value_is_that_of_its_formula(bert: Path, name: Any) -> None:
         draw = torch.Generator().manual_seed(1)
         for weights in model.parameters():
             weights.normal_(std=0.5, generator=draw)
+    model.double()
     queries, candidates, labels = (table[column].to_pylist() for column in table.column_names)
     with torch.no_grad():
-        loss = objective.loss(model)([queries, candidates], [torch.tensor(each) for each in labels]).item()
+        grades = [torch.tensor(each).double() for each in labels]
+        loss = objective.loss(model)([queries, candidates], grades).item()
     scores = [
         model.predict([(query, text) for text in texts], activation_fn=torch.nn.Identity()).astype("float64")
         for query, texts in zip(queries, candidates, strict=True)
