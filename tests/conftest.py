@@ -14,6 +14,8 @@ from hypothesis import settings
 from synthbench.base.processes import disable_telemetry
 from synthbench.plugins.files import ALLOWED
 
+# Collecting makes a million objects and hardly any garbage.
+gc.disable()
 disable_telemetry()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -27,6 +29,7 @@ pytest_plugins = [
     "hub_cache",
     "run_fixtures",
     "sketched_figures",
+    "shared_certificates",
     "small_experiment",
     "tracked_only",
     "tracking_databases",
@@ -43,6 +46,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "not experiments" or not collection_path.name.startswith("test_"):
         return None
     return "\npytestmark = pytest.mark.experiments\n" in collection_path.read_text(encoding="utf-8") or None
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, and look for modules no longer in folders that hold nothing but tests.
+
+    Libraries look for modules that are not installed at each training step, and read the whole path for it.
+    """
+    gc.enable()
+    sys.path[:] = [folder for folder in dict.fromkeys(sys.path) if not _holds_only_tests(Path(folder))]
+
+
+def _holds_only_tests(folder: Path) -> bool:
+    modules = [file.name for file in folder.glob("*.py")] if Path(__file__).parent in folder.parents else []
+    return all(name.startswith(("test_", "conftest")) for name in modules) and bool(modules)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_folder_on_the_path(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let other processes import the module whose tests started them."""
+    sys.path.insert(0, str(request.path.parent))
+    yield
+    sys.path.remove(str(request.path.parent))
 
 
 @pytest.fixture

@@ -1,10 +1,18 @@
-"""A fake disk that tracks synced data, and functions that corrupt, truncate and empty files."""
+"""Disks without waits for their cache, one that tracks synced data, and functions that damage files."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_test_waits_for_the_disk() -> Iterator[None]:
+    """Skip the disk's work at each sync: no test cuts the power, and `disk` says whether data are synced."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 class Disk:
