@@ -134,7 +134,7 @@ def test_waiting_results_are_recorded_once_by_the_next_command_despite_a_kill(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.uri)
-    result = result.model_copy(update={"runs": (result.runs[0], result.runs[3])})
+    result = result.model_copy(update={"runs": (result.runs[0], result.runs[2])})
     elsewhere = MlflowTracker(tmp_path / "home")
     with monkeypatch.context() as patch, pytest.raises(UserError, match="no result is lost: it waits in"):
         patch.setattr(MlflowTracker, "_client", _unreachable)
