@@ -3,12 +3,16 @@
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import NO_FILE, PACKAGE_PREFIX, in_package, read_settings, why_no_file
 from synthbench.worlds import NAME
+
+if TYPE_CHECKING:
+    from synthbench.base.yaml_loading import Lines
 
 KeyPath = tuple[str | int, ...]
 
@@ -118,10 +122,16 @@ def _included(file: Path, name: str) -> Path:
 
 def parse_document(text: str, name: str) -> Document:
     """Parse YAML text; locations and messages use `name` as the file's name."""
+    data, lines = _parsed(text, name)
+    return Document(_as_text(data), {path: f"{name}:{line}" for path, line in lines.items()})
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str, name: str) -> "tuple[Any, Lines]":
+    """Parse a text once: a command reads profiles and includes several times. Callers change nothing."""
     from synthbench.base.yaml_loading import load_with_lines
 
-    data, lines = load_with_lines(text, name)
-    return Document(_as_text(data), {path: f"{name}:{line}" for path, line in lines.items()})
+    return load_with_lines(text, name)
 
 
 def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds

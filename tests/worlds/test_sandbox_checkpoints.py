@@ -254,6 +254,7 @@ def test_damaged_and_missing_files_are_named(checkpoints: Path) -> None:
     (checkpoints / "lm" / "model.safetensors").unlink()
     with refused("model.safetensors"):
         reference.resolve("sandbox/lm")
+    shipped.forget()
     (checkpoints / shipped.CHECKSUMS_FILE).write_text("{", encoding="utf-8")
     with refused("checksums.json"):
         reference.resolve("sandbox/lm")

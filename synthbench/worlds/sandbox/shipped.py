@@ -45,6 +45,7 @@ def write_checksums(checkpoints: Path, names: tuple[str, ...]) -> None:
     (checkpoints / CHECKSUMS_FILE).write_text(text, encoding="utf-8")
 
 
+@cache
 def _checksums() -> dict[str, dict[str, str]]:
     file = CHECKPOINTS / CHECKSUMS_FILE
     try:
@@ -68,4 +69,5 @@ def _damage(name: str) -> str:
 
 def forget() -> None:
     """Forget cached checksums, so that files are read again."""
+    _checksums.cache_clear()
     _damage.cache_clear()
