@@ -12,10 +12,14 @@ import argparse
 import csv
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from measure import exit_with
 
 import synthbench
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "experiments" / "studies" / "synthetic_test_real.yaml"
@@ -25,7 +29,7 @@ PEOPLE = ("STSb", "SICK-R")
 FIELDS = ("llm", "people", "measure", "value", "low", "high", "number")
 
 
-def lead(means: dict[tuple[str, str], float], llm: str, task: str) -> float:
+def lead(means: "pd.Series[float]", llm: str, task: str) -> float:
     """Return how far an LLM's row is above the mean of the other LLMs' rows, in points."""
     others = [means[other, task] for other in LLMS if other != llm]
     return 100 * (means[llm, task] - fmean(others))
@@ -34,12 +38,15 @@ def lead(means: dict[tuple[str, str], float], llm: str, task: str) -> float:
 def figures(results: synthbench.Results) -> list[dict[str, object]]:
     """Return all lines of the CSV."""
     main = results.scores[results.scores["is_main"]]
-    means = main.groupby(["variant", "task"])["score"].mean().to_dict()
+    means = main.groupby(["variant", "task"])["score"].mean()
     lines: list[dict[str, object]] = []
     for llm in LLMS:
         for people in PEOPLE:
-            found = results.agreement(people, f"{llm}-test").round(3).to_dict("records")
-            lines += [{"llm": llm, "people": people, **each} for each in found]
+            found = results.agreement(people, f"{llm}-test").round(3)
+            lines += [
+                {"llm": llm, "people": people, **{str(name): value for name, value in each.items()}}
+                for each in found.to_dict("records")
+            ]
             favour = lead(means, llm, f"{llm}-test") - lead(means, llm, people)
             lines.append({"llm": llm, "people": people, "measure": "favour", "value": round(favour, 2)})
     return lines
