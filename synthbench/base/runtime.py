@@ -181,6 +181,10 @@ def progress_task(
     return nullcontext(_SilentTask()) if progress is None else progress.task(description, total)
 
 
+def not_shared() -> None:
+    """Do nothing: no other machine uses this machine's store."""
+
+
 def device_name(runtime: Runtime) -> str:
     """Return torch's name of the device; "auto" takes cuda, else mps, else cpu.
 

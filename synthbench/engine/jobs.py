@@ -179,7 +179,8 @@ class StageJob:
             chat = ChatAccess(self.llm, self.store.answers, account, self.store.ledger.send)
         progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
         folder = self.store.workspace(stage.identity, stage.operation.check_work)
-        work = Workspace(folder, self.runtime, progress, chat, stage.trusted)
+        save = partial(self.store.save_work, stage.identity)
+        work = Workspace(folder, self.runtime, progress, chat, stage.trusted, save)
         num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(

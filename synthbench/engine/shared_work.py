@@ -46,7 +46,7 @@ NO_SAVE = Save(-1, "")
 
 
 class SharedWork:
-    """The unfinished work in a shared store. Saving never delays a stage; what fails is repeated later.
+    """The unfinished work in a shared store. What can't be saved delays no stage, and is tried again later.
 
     A lease that is not renewed for `seconds` expires.
     """
@@ -56,6 +56,7 @@ class SharedWork:
         self._here = here
         self._seconds = seconds
         self._stages: dict[str, SavedStage] = {}
+        self._one_at_a_time = threading.Lock()
 
     def entries(self) -> Iterator[tuple[str, ListedObject]]:
         """Yield the objects of unfinished work, each with the identity of its stage."""
@@ -107,6 +108,15 @@ class SharedWork:
                 if not saver.is_alive():
                     self._save(identities)
 
+    def save(self, identity: str) -> None:
+        """Save the stage's work, if it changed and the store takes it; files must not change meanwhile."""
+        if (stage := self._stages.get(identity)) is None:
+            return
+        with self._one_at_a_time, suppress(UserError, OSError):
+            stage.upload(self._objects.inner)
+        if stage.is_over:  # committed meanwhile
+            self._delete(f"{FOLDER}{identity}/{stage.save}/")
+
     def forget(self, identity: str) -> None:
         """Remove a stage's work from the store; `clean` removes what can't be removed now."""
         stage = self._stages.pop(identity, None)
@@ -127,11 +137,7 @@ class SharedWork:
 
     def _save(self, identities: Collection[str]) -> None:
         for identity in identities:
-            if (stage := self._stages.get(identity)) is not None:
-                with suppress(UserError, OSError):
-                    stage.upload(self._objects.inner)
-                if stage.is_over:  # committed meanwhile
-                    self._delete(f"{FOLDER}{identity}/{stage.save}/")
+            self.save(identity)
 
     def _drop_what_nobody_can_use(self, identities: Collection[str], error: Exception) -> None:
         """Drop work of another machine with which a stage failed before it had done anything itself."""

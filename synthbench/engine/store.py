@@ -177,6 +177,11 @@ class Store:
         """Save unfinished work to a shared store within the block, for other machines to resume."""
         return nullcontext() if self._shared_work is None else self._shared_work.saving(identities)
 
+    def save_work(self, identity: str) -> None:
+        """Save unfinished work to a shared store now, if it changed and the store takes it."""
+        if self._shared_work is not None:
+            self._shared_work.save(identity)
+
     def forget_work(self, identity: str) -> None:
         """Remove a stage's unfinished work, here and in a shared store."""
         self.unfinished.forget(identity)

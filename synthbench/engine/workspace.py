@@ -10,9 +10,8 @@ from typing import Any
 
 from synthbench.base.durability import sync_file
 from synthbench.base.errors import UserError
-from synthbench.base.runtime import Progress, Runtime
+from synthbench.base.runtime import Progress, Runtime, not_shared
 from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL
-from synthbench.llm.cache import not_shared
 from synthbench.llm.endpoint import Account, ChatModel
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"
@@ -43,6 +42,8 @@ class Workspace:
     llm: ChatAccess | None = None
     trusted: tuple[Any, ...] = ()
     """The models whose own code the experiment allows in the stage."""
+    save: Callable[[], None] = not_shared
+    """Copies checkpoints and journal to a shared store; returns once they are there or can't be."""
 
     @property
     def output(self) -> Path:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from synthbench.base.runtime import not_shared
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.llm.accounts import FREE, Cost, Spending, Spent
 from synthbench.llm.answers import Answer, Details, Origin
@@ -27,10 +28,6 @@ from synthbench.llm.requests import ChatRequest
 FILE = "answers.sqlite"
 Say = Callable[[str], None]
 """Shows the user one line."""
-
-
-def not_shared() -> None:
-    """Do nothing: no other machine uses the cache."""
 
 
 class OverBudgetError(Exception):

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from synthbench.base.errors import PendingError, UserError
-from synthbench.base.runtime import Progress, progress_task
+from synthbench.base.runtime import Progress, not_shared, progress_task
 from synthbench.data.records import Failure
 from synthbench.llm.answered import why_unusable
 from synthbench.llm.asking import hashed_number
-from synthbench.llm.cache import AnswerCache, Say, not_shared
+from synthbench.llm.cache import AnswerCache, Say
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from synthbench.base.errors import UserError
+from synthbench.base.runtime import not_shared
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.llm.answers import Answer
-from synthbench.llm.cache import AnswerCache, Say, key_of, not_shared
+from synthbench.llm.cache import AnswerCache, Say, key_of
 from synthbench.llm.connection import Connection, no_logprobs_error, unreachable_error
 from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Endpoint

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from synthbench.base.runtime import Progress, Runtime
+from synthbench.base.runtime import Progress, Runtime, not_shared
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.item_texts import texts_by_item
 from synthbench.data.records import RecordKind
@@ -29,6 +29,9 @@ class TrainingContext:
     A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and writes into `output`
     all that resuming needs; `resume` is the `output` of such a training with equal settings, seed and data.
     Both parts together give the result of an uninterrupted training.
+
+    Call `copy_checkpoints` before a checkpoint is written: it waits until a shared store has the one before,
+    or can't take it. So a machine that is lost loses one interval between checkpoints at most.
     """
 
     seed: int
@@ -43,6 +46,7 @@ class TrainingContext:
     """The contrastive loss's temperature for each data set's records; None, or empty: the trainer's."""
     until: float = 1.0
     resume: Path | None = None
+    copy_checkpoints: Callable[[], None] = not_shared
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from synthbench.reporting.render.html.notebook import html_cell
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.evaluators import evaluator_of
+from synthbench.results.item_noise import item_influence
 from synthbench.results.sentences import Sentences
 from synthbench.stages.evaluation import ITEMS_FILE, read_items
 from synthbench.statistics.orders import agreement
@@ -93,8 +94,8 @@ class Results:
 
         Columns: measure (Kendall's tau, Spearman's rho, order of clear pairs), value, low and high (of the
         95 % interval), number (of rows, or pairs of rows): see `synthbench.statistics.orders`. Raises
-        UserError if fewer than three rows have both, if the store lacks items, or if a main score is no mean
-        over items, as Spearman's correlation.
+        UserError if fewer than three rows have both, or if the store lacks items, or the evaluator their
+        influence on its score.
         """
         import pandas as pd
 
@@ -105,22 +106,29 @@ class Results:
         return pd.DataFrame(found)
 
     def _scores_of_items(self, task: str) -> "dict[str, NDArray[np.float64]]":
-        """Return each item's main score by row; shape (seeds, items)."""
+        """Return main score plus each item's influence on it, by row; shape (seeds, items).
+
+        For a mean over items these are the items' own scores. The mean over drawn items is then, to first
+        order, the score of the drawn test set.
+        """
         import numpy as np
 
-        scored = [each for run in self.result.runs for each in run.scores if each.task == task]
-        items = self.items(task)
-        main = {each.main_score for each in scored}
-        if len(main) != 1 or not main <= {*items.columns}:
-            raise UserError(
-                f"{self.result.title}: the score of {task} is no mean over items: {', '.join(main)}"
-            )
-        (score,) = main
-        axes = [name for name in _coordinates(self.result.runs[0]) if name != "seed"]
-        return {
-            " ".join(map(str, name)): np.stack([run[score].to_numpy() for _, run in row.groupby("seed")])
-            for name, row in items.groupby(axes, sort=False)
-        }
+        artifacts = Artifacts(open_store())
+        found: dict[str, list[NDArray[np.float64]]] = {}
+        scored = [(run, score) for run in self.result.runs for score in run.scores if score.task == task]
+        if len(measures := {score.main_score for _, score in scored}) > 1:
+            raise UserError(f"{self.result.title}: {task} has several scores: {', '.join(sorted(measures))}")
+        for run, score in scored:
+            evaluator = evaluator_of(score)
+            items = None if evaluator is None else item_influence(score.stage, evaluator, artifacts)
+            if items is None:
+                raise UserError(
+                    f"{self.result.title}: {task}: no items, or no influence of items on {score.main_score},"
+                    f" in {open_store()}"
+                )
+            row = " ".join((run.variant, *map(str, run.axes.values())))
+            found.setdefault(row, []).append(score.scores[score.main_score] + items.values)
+        return {row: np.stack(seeds) for row, seeds in found.items()}
 
     @cached_property
     def comparisons(self) -> "pd.DataFrame":

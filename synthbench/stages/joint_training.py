@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.processes import disable_telemetry, follow_parent, threads_each
-from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name
+from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name, not_shared
 from synthbench.engine.progress import QuietProgress
 from synthbench.engine.workers import worker_context
 from synthbench.engine.workspace import Workspace
@@ -45,7 +45,7 @@ def train_together(train: Train, num_devices: int, inputs: Mapping[str, Path], w
             )
             receiver, process = stack.enter_context(_started(share))
             processes[receiver] = process
-        _Relay(work.progress).until_all_end(processes)
+        _Relay(work.progress, work.save).until_all_end(processes)
 
 
 def _devices(runtime: Runtime, number: int) -> Sequence[str]:
@@ -80,9 +80,9 @@ class _TrainingProcess:
 def _started(share: _TrainingProcess) -> Iterator[tuple["Connection[Any, Any]", "SpawnProcess"]]:
     """Start a process and yield its connection; end it on leaving."""
     context = worker_context()
-    receiver, sender = context.Pipe(duplex=False)
-    # The progress display stays in this process: it may be a bar on a terminal.
-    sent = replace(share, work=replace(share.work, progress=QuietProgress()))
+    receiver, sender = context.Pipe()
+    # This process shows the progress, on a terminal perhaps, and copies the checkpoints.
+    sent = replace(share, work=replace(share.work, progress=QuietProgress(), save=not_shared))
     process = context.Process(target=_run, args=(sent, sender, os.getpid(), dict(os.environ)), daemon=True)  # type: ignore[attr-defined] # every context has it
     process.start()
     sender.close()
@@ -120,7 +120,8 @@ def _train(share: _TrainingProcess, sender: "Connection[Any, Any]") -> None:
     work, output = share.work, share.scratch / str(share.rank)
     is_gpu = work.runtime.device.startswith("cuda")
     if share.rank == 0:
-        work, output = replace(work, progress=_SentProgress(sender)), work.output
+        progress = _SentProgress(sender)
+        work, output = replace(work, progress=progress, save=progress.save), work.output
     else:
         output.mkdir()
         # All processes would print the same warnings.
@@ -167,12 +168,18 @@ class _SentProgress:
         """Print a line in the starting process."""
         self._sender.send(("say", message))
 
+    def save(self) -> None:
+        """Have the starting process copy the checkpoints, and wait until it has tried."""
+        self._sender.send(("save",))
+        self._sender.recv()
+
 
 class _Relay:
-    """Shows the first process's progress, and waits until all processes have ended."""
+    """Shows the first process's progress, copies its checkpoints, and waits until all have ended."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, save: Callable[[], None]) -> None:
         self._progress = progress
+        self._save = save
         self._tasks: list[tuple[ExitStack, ProgressTask]] = []
 
     def until_all_end(self, processes: "Mapping[Connection[Any, Any], SpawnProcess]") -> None:
@@ -197,6 +204,10 @@ class _Relay:
                 "one of the processes that share the training was killed (out of memory?); run the same"
                 " command again, which goes on from the last checkpoint"
             ) from None
+        if message == ("save",):
+            self._save()
+            receiver.send(None)
+            return False
         if not isinstance(message, _Ended):
             self._pass_on(*message)
             return False

@@ -146,6 +146,7 @@ class Train(PluginOperation[Trainer]):
             resume=paused,
             weights=self.weights,
             temperatures=self.temperatures,
+            copy_checkpoints=work.save,
         )
         trainer = self.plugin
         if START in inputs:

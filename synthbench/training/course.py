@@ -73,6 +73,8 @@ class Course(TrainerCallback):
         control.should_log = step in self.log_steps
         due = control.should_log and joint.from_first_process(self._is_due())
         control.should_save = is_pause or step in self.evaluation_steps or due
+        if control.should_save and joint.is_first():
+            self.context.copy_checkpoints()
 
     def _is_due(self) -> bool:
         return time.monotonic() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS

@@ -367,6 +367,23 @@ def test_a_worker_that_is_ended_saves_its_work_and_releases_its_leases(
         pass
 
 
+@dataclass(frozen=True)
+class Saving(Work):
+    """Makes a unit, has it copied to the store in the folder of this name, and says whether it is there."""
+
+    def run(self, inputs: Any, work: Workspace) -> None:
+        work.journal.append({"key": "one"})
+        work.save()
+        (work.output / "name.txt").write_text(str(is_saved(Path(self.name))))
+
+
+def test_a_stage_can_wait_until_its_work_is_saved(network: Path, tmp_path: Path) -> None:
+    here = on_machine(str(network), tmp_path / "here", 3600.0)
+    stage = Stage(Saving(str(network)), {}, "work")
+    carry_out(here, stage)
+    assert (here.fetch(stage.identity) / "name.txt").read_text() == "True"
+
+
 def test_a_forced_stage_begins_anew(here: Store, there: Store, work_log: Path) -> None:
     carry_out(here, resuming("bug"))
     carry_out(there, resuming(), forced=frozenset([resuming().identity]))

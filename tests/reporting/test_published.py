@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -394,7 +395,21 @@ def test_the_papers_tables_exist() -> None:
     dino = {f"dino_table{number}" for number in (1, 2, 3, 5)}
     augsbert = {f"augsbert_table{number}" for number in (1, 4, 5, 6, 9, 10, 11, 12, 13)}
     syncse = {f"syncse_table{number}" for number in (*range(2, 10), 13, 14)}
-    assert dino | augsbert | syncse | {"claif_readme"} == {file.stem for file in PUBLISHED}
+    later = {"claif_readme", "gpl_table1", "gecko_table3", "personas_table5", "encoders_pylate"}
+    assert dino | augsbert | syncse | later == {file.stem for file in PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    ("table", "page"),
+    [("gecko_table3", "gecko"), ("personas_table5", "personas"), ("gpl_table1", "negatives")],
+)
+def test_the_published_figures_of_a_page_are_those_of_its_table(table: str, page: str) -> None:
+    text = (PUBLISHED[0].parents[2] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    printed = {each.value for each in published(table)}
+    (passage,) = re.findall(rf"reports/published/{table}\.csv.+?\n#", text, re.DOTALL)
+    figures = re.findall(r"\b\d\d\.\d+\b", passage)
+    assert len(figures) >= 4
+    assert printed >= {*figures}
 
 
 def published(name: str) -> tuple[PublishedValue, ...]:

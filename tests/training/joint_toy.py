@@ -37,6 +37,7 @@ class Toy:
             runtime=work.runtime,
             progress=work.progress,
             select=lambda scorer: spearman(scorer, dev),
+            copy_checkpoints=work.save,
         )
         summary = TRAINERS[self.kind](**self.settings).train([toy_pairs(self.num_pairs)], context)
         (output / "summary.txt").write_text(repr(summary), encoding="utf-8")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,14 @@ def test_a_kill_loses_no_checkpoint_and_the_resumed_training_gives_the_same_resu
     whole, killed = workspace(tmp_path / "whole"), workspace(tmp_path / "killed")
     train_together(Toy("bi-encoder", settings), 2, {}, whole)
     monkeypatch.setenv(STEPS_TO_LIVE, "5")
+    copied = []
+
+    def copy() -> None:
+        copied.append(sorted(path.parent.name for path in killed.checkpoints.glob("*/complete"))[-1:])
+
     with refused("processes that share the training was killed", "the last checkpoint"):
-        train_together(DyingToy("bi-encoder", settings), 2, {}, killed)
+        train_together(DyingToy("bi-encoder", settings), 2, {}, replace(killed, save=copy))
+    assert copied == [[], ["checkpoint-2"]], "before the next is written"
     assert sorted(path.parent.name for path in killed.checkpoints.glob("*/complete"))[-1] == "checkpoint-4"
     train_together(Toy("bi-encoder", settings), 2, {}, killed)
     assert isinstance(killed.progress, RecordedProgress)
