@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,14 +59,15 @@ def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
     folder = local(model)
     if folder is None:
         return {model: _on_hub(model, revision, lambda files: files.repository.commit())}
-    return {model: _hash_of(folder, list(_content_files(folder)))}
+    hashed = _hash_of_shipped if model.startswith(MODEL_PREFIX) else _hash_of_folder
+    return {model: hashed(folder)}
 
 
 def content(model: str) -> dict[str, str]:
     """Return {model: SHA-256 of its content} if it names a file or folder of any kind, else {}."""
     path = path_of(model)
     if path.is_dir():
-        return {model: _hash_of(path, list(_content_files(path)))}
+        return {model: _hash_of_folder(path)}
     return content_of(model, [path]) if path.is_file() else {}
 
 
@@ -212,6 +214,16 @@ def _content_files(folder: Path) -> Iterator[Path]:
         hidden = any(part.startswith(".") for part in inside.parts)
         if path.is_file() and not skipped and not hidden:
             yield path
+
+
+def _hash_of_folder(folder: Path) -> str:
+    return _hash_of(folder, list(_content_files(folder)))
+
+
+@cache
+def _hash_of_shipped(folder: Path) -> str:
+    """Hash a checkpoint that ships with a world once a process, as its files are checked once a process."""
+    return _hash_of_folder(folder)
 
 
 def _hash_of(folder: Path, files: Sequence[Path]) -> str:

@@ -33,8 +33,8 @@ class ImportedWhenUsed:
     """mteb, whose import would cost every worker that collects this file three seconds."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)  # pytest asks each object of a module whether it is a fixture
+        if name in ("_mock_name", "__wrapped__"):
+            raise AttributeError(name)  # pytest asks each object of a module, looking for fixtures
         return getattr(import_module("mteb"), name)
 
 

@@ -64,7 +64,8 @@ def test_any_damaged_file_is_reported_and_the_results_are_the_same(
         assert is_missing_cache or any("damaged" in line or "computing it again" in line for line in said), (
             file
         )
-        assert run(plan, store)[2] == [], file
+    # A file that was not made whole again would be reported by each later run.
+    assert run(plan, store)[2] == []
 
 
 def test_records_may_lack_values_for_their_keys(plan: Plan, store: Store) -> None:

@@ -70,6 +70,7 @@ def test_files_of_figures_no_longer_requested_are_removed(study: ExperimentResul
     assert not {file.name for file in tmp_path.iterdir()} & FILES
 
 
+@pytest.mark.usefixtures("sketched_figures")
 def test_an_experiment_without_training_has_no_score_table(study: ExperimentResult, tmp_path: Path) -> None:
     runs = tuple(run.model_copy(update={"scores": (), "history": ()}) for run in study.runs)
     alone = study.model_copy(update={"runs": runs, "tasks": ()})
