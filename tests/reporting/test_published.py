@@ -22,6 +22,7 @@ from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.render.terminal import terminal_table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench_reranking import Reranking
+from synthbench_retrieval import Retrieval
 from synthbench_transfer import Transfer
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "reports" / "published").glob("*.csv"))
@@ -105,6 +106,7 @@ def test_a_row_without_published_figures_has_no_second_line(study: Study) -> Non
             {"data.x2.language_model.model": "sandbox/lm"},
             "published data of gpt2-xl, here of sandbox/lm",
         ),
+        ({"data.x2.seq2seq.model": "org/t5"}, "published data of gpt2-xl, here of gpt2-xl and org/t5"),
         ({"overrides": ("--profile sandbox",)}, "ours are of the experiment with --profile sandbox"),
         ({"overrides": ("--set train.epochs=2",)}, "ours are of the experiment with --set train.epochs=2"),
     ],
@@ -433,6 +435,8 @@ def test_figures_with_a_known_protocol_name_the_protocol() -> None:
 
 
 def test_protocols_use_our_evaluators_names() -> None:
+    for one in published("gpl_table1"):
+        assert Retrieval.model_validate(one.settings).model_dump().items() >= one.settings.items()
     for one in published("syncse_table7"):
         assert Transfer.model_validate(one.settings).model_dump().items() >= one.settings.items()
     for one in published("syncse_table3"):

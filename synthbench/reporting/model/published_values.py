@@ -22,7 +22,7 @@ from synthbench.reporting.results import RunResult, TaskScores
 
 PART_MARK = " #"
 """Separates test set and part of the data in a published column of numbers of records: "MRPC #silver"."""
-_LANGUAGE_MODEL = linear_pattern(r"^data\.[^.]+\.language_model\.model")
+_LANGUAGE_MODEL = linear_pattern(r"^data\.[^.]+\.(?:language_model|seq2seq)\.model")
 _CHANGES = ("--profile", "--set")
 Shown = tuple[Row, str, PublishedCell]
 """Row, column title, cell."""
