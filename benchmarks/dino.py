@@ -7,7 +7,8 @@ Keys and values in pages: python benchmarks/dino.py --paged --x1 24 --rounds 1
 A random GPT-2 (6 layers of 384, 50,257 tokens) writes for sentences x 3 labels x 2, 5 and 10 samples; more
 samples mean fewer sentences. It never closes a quotation, so closing steps are drawn from the token lengths
 of real sentences, and a fifth never close. On a CPU: CPU seconds of one thread, alternating. On a GPU: wall
-seconds. `--paper` also runs the paper's job whole: STSb's first texts, five tries for each of two samples.
+seconds. `--paper` also runs the paper's job whole: STSb's first texts, five tries for each of two samples;
+with `--paged`, in pages.
 
 `generate` has one vectorised processor over all sentences of a label, and a stopping criterion: the strongest
 simple peer. The loop writes for one sentence and label at a time, as the paper's code does.
@@ -289,7 +290,8 @@ def papers_job(causal: CausalModel, sentences: list[str], given: argparse.Namesp
     sampling = Sampling(decay=DECAY, top_k=TOP_K, top_p=TOP_P, max_new_tokens=STEPS)
     task = WritingTask(COUNTERLABELS, sampling, Amounts(SAMPLES[0], PAPER_TRIES), seed=0)
     runtime = Runtime(device=given.device, sequences=given.sequences)
-    writer = Writer(closing, task, sequences=runtime.num_sequences(given.device), endings=work, say=print)
+    sequences = runtime.num_sequences(given.device)
+    writer = Writer(closing, task, sequences=sequences, endings=work, say=print, paged=given.paged)
     jobs = (Job(key=text, prompts=prompts(text)) for text in work.sentences)
     started = time.perf_counter()
     written = list(writer.write(jobs))
@@ -322,11 +324,11 @@ def main() -> int:
         save_model(Path(folder), given.model_size, sentences, given.device)
         language_model = LanguageModel(model=folder, dtype=DTYPE_OF[given.model_size])
         causal = language_model.load(runtime)
+    if given.paper:
+        papers_job(causal, sentences, given)
     if given.paged:
         compare_pages(causal, sentences, given)
         return 0
-    if given.paper:
-        papers_job(causal, sentences, given)
     missed = [
         compare(causal, sizes, sentences, given)
         for samples in given.samples

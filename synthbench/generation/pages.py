@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex_attention
 from transformers.cache_utils import Cache
 
 from synthbench.generation.attention import Attention
@@ -22,6 +22,8 @@ PAGE = 16
 """Positions of a page."""
 _QUERY_BLOCK = 128
 """The queries in one of FlexAttention's blocks; a sequence has one query in a step, so one block."""
+_ON_A_GPU: FlexKernelOptions = {"BLOCK_M": 16, "BLOCK_N": PAGE}
+"""What a GPU's kernel multiplies at once, in queries and positions; torch would take more than a page."""
 
 
 class PagedKeyValues:
@@ -96,7 +98,15 @@ class PagedKeyValues:
 
         def attended(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
             is_grouped = query.shape[1] != key.shape[1]
-            found = _compiled()(query, key, value, block_mask=blocks, scale=scale, enable_gqa=is_grouped)
+            found = _compiled()(
+                query,
+                key,
+                value,
+                block_mask=blocks,
+                scale=scale,
+                enable_gqa=is_grouped,
+                kernel_options=_ON_A_GPU if query.is_cuda else None,
+            )
             return cast("Tensor", found).transpose(1, 2)
 
         return attended
