@@ -2,13 +2,11 @@
 
 Run: OMP_NUM_THREADS=1 [SYNTHBENCH_DATA=...] python benchmarks/dino.py [--rounds 3]
 On a GPU: python benchmarks/dino.py --device cuda --model-size xl --x1 1050 --samples 2 --rounds 1 --paper
-Keys and values in pages: python benchmarks/dino.py --paged --x1 24 --rounds 1
 
 A random GPT-2 (6 layers of 384, 50,257 tokens) writes for sentences x 3 labels x 2, 5 and 10 samples; more
 samples mean fewer sentences. It never closes a quotation, so closing steps are drawn from the token lengths
 of real sentences, and a fifth never close. On a CPU: CPU seconds of one thread, alternating. On a GPU: wall
-seconds. `--paper` also runs the paper's job whole: STSb's first texts, five tries for each of two samples;
-with `--paged`, in pages.
+seconds. `--paper` also runs the paper's job whole: STSb's first texts, five tries for each of two samples.
 
 `generate` has one vectorised processor over all sentences of a label, and a stopping criterion: the strongest
 simple peer. The loop writes for one sentence and label at a time, as the paper's code does.
@@ -29,7 +27,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from dino_peer import ByGenerate, PlainForward, PlainLoop, PlainReading
@@ -50,7 +47,6 @@ from dino_setting import (
 from measure import Timing, interleave, one_thread, print_ratio, wall_times
 
 from synthbench.base.runtime import Runtime
-from synthbench.generation.decoding import Network
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
@@ -78,9 +74,7 @@ class Sizes:
 class Benchmark:
     """The benchmark's variants, all on the same sentences."""
 
-    def __init__(
-        self, causal: CausalModel, work: Setting, sequences: int, sizes: Sizes, *, paged: bool = False
-    ) -> None:
+    def __init__(self, causal: CausalModel, work: Setting, sequences: int, sizes: Sizes) -> None:
         self._causal, self._work, self._sizes = causal, work, sizes
         samples = sizes.samples
         # As many tries as samples, so that every variant writes the same number of texts.
@@ -94,7 +88,6 @@ class Benchmark:
             ),
             sequences=sequences,
             endings=work,
-            paged=paged,
         )
         self._loop = PlainLoop(causal.model, causal.tokenizer, samples)
         self._generate = ByGenerate(causal.model, causal.tokenizer, samples)
@@ -105,19 +98,6 @@ class Benchmark:
             Job(key=text, prompts=prompts(text), unwanted=frozenset({text})) for text in self._work.sentences
         ]
         return list(self._writer.write(jobs))
-
-    def held(self) -> float:
-        """Write as `engine` does, and return the megabytes of the batch's keys and values at the end."""
-        made = []
-
-        def kept(*given: Any) -> Any:  # noqa: ANN401 - passed on
-            made.append(batch(*given))
-            return made[-1]
-
-        batch = Network.batch
-        with patch.object(Network, "batch", kept):
-            self.engine()
-        return float(sum(layer.nbytes for layer in made[0].layers) / 1e6)
 
     def generate(self) -> None:
         """Write for all sentences with `generate`, a label at a time, as many as fit at once."""
@@ -244,30 +224,6 @@ def compare(causal: CausalModel, sizes: Sizes, sentences: list[str], given: argp
     return report(benchmark, timings, forwards, sizes)
 
 
-def compare_pages(causal: CausalModel, sentences: list[str], given: argparse.Namespace) -> None:
-    """Print time and memory with keys and values in pages, and in rows, and how many texts differ."""
-    sizes = Sizes(SAMPLES[0], given.x1, given.peer_x1)
-    work = setting(causal.tokenizer, sentences, sizes.x1)
-    sequences = Runtime(sequences=given.sequences).num_sequences(given.device)
-    variants, megabytes = {}, {}
-    for name in ("rows", "pages"):
-        benchmark = Benchmark(causal, work, sequences, sizes, paged=name == "pages")
-        variants[name] = benchmark.engine
-        megabytes[name] = benchmark.held()
-    timings = (interleave if given.device == "cpu" else wall_times)(variants, given.rounds)
-    rows, pages = (
-        {(one.job.key, one.label, each.number): each.tokens for one in timing.result for each in one.attempts}
-        for timing in timings.values()
-    )
-    differing = sum(rows[at] != pages[at] for at in rows)
-    print(f"keys and values in pages: {differing} of {len(rows)} texts are others than in rows")
-    for name, timing in timings.items():
-        print(
-            f"{name}: {timing.seconds:.2f} s, {len(rows) / timing.seconds:.2f} pairs/s, keys and values"
-            f" {megabytes[name]:.0f} MB"
-        )
-
-
 class ClosingTokenizer:
     """A tokenizer whose texts are distinct, and closed unless they have all tokens."""
 
@@ -291,7 +247,7 @@ def papers_job(causal: CausalModel, sentences: list[str], given: argparse.Namesp
     task = WritingTask(COUNTERLABELS, sampling, Amounts(SAMPLES[0], PAPER_TRIES), seed=0)
     runtime = Runtime(device=given.device, sequences=given.sequences)
     sequences = runtime.num_sequences(given.device)
-    writer = Writer(closing, task, sequences=sequences, endings=work, say=print, paged=given.paged)
+    writer = Writer(closing, task, sequences=sequences, endings=work, say=print)
     jobs = (Job(key=text, prompts=prompts(text)) for text in work.sentences)
     started = time.perf_counter()
     written = list(writer.write(jobs))
@@ -315,7 +271,6 @@ def main() -> int:
     parser.add_argument("--sequences", type=int, help="sequences decoded at once, as in experiments")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--paper", action="store_true", help="also the paper's whole job")
-    parser.add_argument("--paged", action="store_true", help="only keys and values in pages against rows")
     given = parser.parse_args()
     one_thread()
     sentences = real_or_sandbox_sentences()
@@ -326,9 +281,6 @@ def main() -> int:
         causal = language_model.load(runtime)
     if given.paper:
         papers_job(causal, sentences, given)
-    if given.paged:
-        compare_pages(causal, sentences, given)
-        return 0
     missed = [
         compare(causal, sizes, sentences, given)
         for samples in given.samples

@@ -66,7 +66,7 @@ def random_model(architecture: str, folder: Path) -> None:
         config = transformers.AutoConfig.for_model("gpt2", n_embd=32, n_layer=2, n_head=2, **common)
     elif architecture == "Llama":
         config = transformers.AutoConfig.for_model(
-            "llama", num_attention_heads=2, num_key_value_heads=1, **layers, **common
+            "llama", num_attention_heads=4, num_key_value_heads=2, **layers, **common
         )
     else:
         config = transformers.AutoConfig.for_model("gpt_neox", num_attention_heads=2, **layers, **common)

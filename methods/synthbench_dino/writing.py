@@ -80,7 +80,6 @@ class WritingSettings(Component):
             self._task(counterlabels, num_samples),
             sequences=context.runtime.num_sequences(causal.device.type),
             say=context.progress.say,
-            paged=context.runtime.attention == "paged",
         )
         yield from writer.write(chain([first], jobs))
 

@@ -106,13 +106,6 @@ class Runtime(BaseModel):
         f"parallel. Default: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
     )
 
-    attention: Literal["rows", "paged"] = Field(
-        "rows",
-        description="how a causal language model that writes keeps keys and values. rows: as many positions"
-        " for each sequence as for the longest; paged: as many pages as it needs, read by torch's"
-        " FlexAttention, whose kernel is built first, on a CPU by a C++ compiler",
-    )
-
     executor: Literal["local", "ray", "slurm"] = Field(
         "local",
         description="where stages run: in processes of this machine, on a Ray cluster, or in tasks of Slurm",

@@ -1,13 +1,11 @@
 """Attention of each sequence's new token to its cached keys and values.
 
-A mask makes every sequence read as many keys as the longest one. On a GPU, or with keys in pages, each reads
-its own only.
+A mask makes every sequence read as many keys as the longest one. On a GPU, each reads its own only.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,27 +15,24 @@ from transformers.modeling_utils import AttentionInterface
 
 from synthbench.generation.memory import is_exhausted
 
-Attention = Callable[[Tensor, Tensor, Tensor, float | None], Tensor]
-"""(query, keys, values, scale) -> (sequences, 1, heads, size), for queries (sequences, heads, 1, size)."""
-_ATTENTION: ContextVar[Attention | None] = ContextVar("attention", default=None)
+_LENGTHS: ContextVar[Tensor | None] = ContextVar("lengths", default=None)
 _AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.02, torch.float16: 0.02}
 """Largest difference between both kinds of attention over standard normal values."""
 
 
 @contextmanager
-def attending(attention: Attention | None) -> Iterator[None]:
-    """Within the block, models without attention of their own take this one; None: as the mask says."""
+def attending(lengths: Tensor | None) -> Iterator[None]:
+    """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: as the mask says.
+
+    Models with their own attention, or with fewer heads of keys than of queries, follow the mask, which is
+    equal up to rounding.
+    """
     AttentionInterface.register("sdpa", _attention)
-    before = _ATTENTION.set(attention)
+    before = _LENGTHS.set(lengths)
     try:
         yield
     finally:
-        _ATTENTION.reset(before)
-
-
-def of_own_lengths(lengths: Tensor) -> Attention:
-    """Return the attention of sequence i to its first `lengths[i]` keys (int32)."""
-    return partial(_of_own_lengths, lengths=lengths)
+        _LENGTHS.reset(before)
 
 
 def reads_own_lengths(device: torch.device, dtype: torch.dtype, head_size: int) -> bool:
@@ -52,7 +47,7 @@ def reads_own_lengths(device: torch.device, dtype: torch.dtype, head_size: int) 
     lengths = torch.tensor([5, 16, 1], dtype=torch.int32, device=device)
     mask = (torch.arange(16, device=device) < lengths[:, None])[:, None, None]
     try:
-        found = _of_own_lengths(query, key, value, None, lengths=lengths)
+        found = _of_own_lengths(query, key, value, lengths, None)
     except (AttributeError, TypeError, RuntimeError, NotImplementedError) as error:
         if is_exhausted(error):
             raise
@@ -69,21 +64,21 @@ def _attention(
     attention_mask: Tensor | None,
     **options: Any,  # noqa: ANN401 - the signature is transformers'
 ) -> tuple[Tensor, None]:
-    """Attend as transformers' "sdpa" does, or as `attending` says."""
-    own = _ATTENTION.get()
-    if own is not None:
-        return own(query, key, value, options.get("scaling")), None
+    """Attend as transformers' "sdpa" does; within `attending`, by each sequence's own length."""
+    lengths = _LENGTHS.get()
+    if lengths is not None and query.shape[1] == key.shape[1]:
+        return _of_own_lengths(query, key, value, lengths, options.get("scaling")), None
     whole: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     return whole
 
 
 def _of_own_lengths(
-    query: Tensor, key: Tensor, value: Tensor, scale: float | None, *, lengths: Tensor
+    query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, scale: float | None
 ) -> Tensor:
-    """Return what each sequence's query attends to.
+    """Return what each sequence's query attends to, shape (sequences, 1, heads, size).
 
-    Keys and values (sequences, heads, length, size) are stored position by position. torch's function for
-    attention has no lengths; the operator beneath it has.
+    Queries have the shape (sequences, heads, 1, size). Keys and values (sequences, heads, length, size) are
+    stored position by position. torch's function for attention has no lengths; the operator beneath it has.
     """
     num_sequences, heads, _, size = query.shape
     length = key.shape[2]

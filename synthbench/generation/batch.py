@@ -53,7 +53,7 @@ class Batch:
         self._network = network
         self._sampler = sampler
         self._device = device
-        self._key_values = network.batch(num_sequences, length)
+        self._key_values = network.key_values(num_sequences, length)
         # For each sequence: the number of tokens the next step attends to (0: free), and the token it reads.
         self._lengths = np.zeros(num_sequences, dtype=np.int64)
         self._latest = np.zeros(num_sequences, dtype=np.int64)
@@ -77,7 +77,7 @@ class Batch:
         self.rows += [row for row, _ in rows]
         targets = [line for row, _ in rows for line in row.lines]
         self._key_values.make_room(
-            targets, [len(prompt) + len(row.uniforms) for row, _ in rows for prompt in row.prompts]
+            max(len(prompt) + len(row.uniforms) for row, _ in rows for prompt in row.prompts)
         )
         length = max(len(prompt) - 1 for row, _ in rows for prompt in row.prompts)
         to, of = uploaded(self._device, targets, origins)

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import Cache
 
-    from synthbench.generation.attention import Attention
     from synthbench.generation.kv_cache import KeyValues
-    from synthbench.generation.pages import PagedKeyValues
 
 Result = TypeVar("Result")
 RECORDED_ROUNDING = 64
@@ -29,10 +27,7 @@ class Network:
     of state or positions. `say` reports steps that can't be recorded on this GPU.
     """
 
-    def __init__(
-        self, causal: CausalModel, say: "Callable[[str], None]" = lambda message: None, *, paged: bool = False
-    ) -> None:
-        self._is_paged = False
+    def __init__(self, causal: CausalModel, say: "Callable[[str], None]" = lambda message: None) -> None:
         self._causal = causal
         self._backbone = causal.model.base_model
         self._head = Head(causal)
@@ -42,18 +37,7 @@ class Network:
         self.reads_own_lengths = self._can_read_own_lengths()
         """Whether each sequence attends to its own keys only; otherwise all read as many as the longest."""
         self._probed(self._check)
-        if paged:
-            self._is_paged = True
-            try:
-                self._check()
-            except Exception as error:
-                if is_exhausted(error):
-                    raise
-                why = in_one_line(error)
-                raise UserError(
-                    f"runtime.attention: paged can't be used here: {why}; leave it out"
-                ) from error
-        elif self._is_recorded:
+        if self._is_recorded:
             from synthbench.generation.cuda_graphs import ReplayedSteps
 
             self._step = ReplayedSteps(self._plain_step, say)
@@ -65,14 +49,6 @@ class Network:
         num_layers, heads, size = self._shape
         shape = (2, num_sequences, heads, rounded(length), size)
         return KeyValues.empty(num_layers, shape, self._causal.model.dtype, self._causal.device)
-
-    def batch(self, num_sequences: int, length: int) -> "KeyValues | PagedKeyValues":
-        """Return a batch's empty keys and values, for sequences of up to `length` tokens or in pages."""
-        if not self._is_paged:
-            return self.key_values(num_sequences, length)
-        from synthbench.generation.pages import PagedKeyValues
-
-        return PagedKeyValues(num_sequences, self.key_values(1, 0))
 
     def bytes_per_sequence(self, length: int) -> int:
         """Return the bytes for one more sequence of a batch, with prefetched prompts and logits."""
@@ -90,18 +66,12 @@ class Network:
         filled = as_cache(cache.layers, starts, tokens.shape[1], width)
         self._backbone(**self._inputs(filled, tokens, starts, width))
 
-    def next_logits(
-        self, cache: "KeyValues | PagedKeyValues", tokens: "Tensor", starts: "Tensor", longest: int
-    ) -> "Tensor":
+    def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", longest: int) -> "Tensor":
         """Read one more token of each of the first sequences; return the next token's fp32 logits.
 
         Tokens have the shape (sequences, 1). No sequence exceeds `longest` afterwards. Shape (sequences,
         vocabulary); may be overwritten; valid until the next call.
         """
-        from synthbench.generation.kv_cache import KeyValues
-
-        if not isinstance(cache, KeyValues):
-            return self._logits(cache.as_cache(starts), tokens, starts, longest, cache.attention(starts))
         cache = cache.part(0, len(tokens))
         width = min(rounded(longest, RECORDED_ROUNDING if self._is_recorded else ROUNDING), cache.length)
         return self._step(cache.layers, tokens, starts, cache.length if self.reads_own_lengths else width)
@@ -119,19 +89,11 @@ class Network:
     ) -> "Tensor":
         import torch
 
-        from synthbench.generation.attention import of_own_lengths
+        from synthbench.generation.attention import attending
         from synthbench.generation.kv_cache import as_cache
 
-        own = of_own_lengths((starts + 1).to(torch.int32)) if self.reads_own_lengths else None
-        return self._logits(as_cache(layers, starts, 1, width), tokens, starts, width, own)
-
-    def _logits(
-        self, cache: "Cache", tokens: "Tensor", starts: "Tensor", width: int, attention: "Attention | None"
-    ) -> "Tensor":
-        from synthbench.generation.attention import attending
-
-        inputs = self._inputs(cache, tokens, starts, width)
-        with attending(attention):
+        inputs = self._inputs(as_cache(layers, starts, 1, width), tokens, starts, width)
+        with attending((starts + 1).to(torch.int32) if self.reads_own_lengths else None):
             if self._head.is_plain:
                 return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
             return self._head.kept(self._causal.model(**inputs, logits_to_keep=1).logits[:, -1])
@@ -188,12 +150,9 @@ class Network:
         device, vocabulary = self._causal.device, self._head.size
         ids = torch.arange(7, device=device)[None] * 7 % vocabulary
         expected = self._causal.model(input_ids=ids).logits[0, -1].float()
-        prompts, cache = self.key_values(2, 8), self.batch(2, 8)
+        cache = self.key_values(2, 8)
         read, starts = torch.cat([ids[:, :6], ids[:, :6]]), torch.zeros(2, dtype=torch.long, device=device)
-        self.read(prompts, read, starts, rounded(8))
-        cache.make_room([0, 1], [8, 8])
-        both = torch.arange(2, device=device)
-        cache.copy_from(prompts, both, both, 6)
+        self.read(cache, read, starts, rounded(8))
         # The second sequence goes back two tokens and reads them again.
         for back in (2, 1, 0):
             positions = torch.tensor([6, 6 - back], device=device)

@@ -52,10 +52,10 @@ class KeyValues:
             grown[..., before:, :] = 0
             self.layers[index] = grown
 
-    def make_room(self, _sequences: Sequence[int], lengths: Sequence[int]) -> None:
-        """Make room for sequences of these lengths."""
-        if self.length < max(lengths):
-            self.grow(rounded(max(lengths)))
+    def make_room(self, longest: int) -> None:
+        """Make room for sequences of up to this length."""
+        if self.length < longest:
+            self.grow(rounded(longest))
 
     def move(self, targets: NDArray[Any], origins: NDArray[Any], length: int) -> None:
         """Copy the first `length` positions of sequences `origins` into rows `targets`."""
@@ -76,7 +76,7 @@ def _memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) ->
     return torch.empty_permuted(shape, order, dtype=dtype, device=device)
 
 
-class CacheLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """One layer: writes at each sequence's line and positions; the first `width` can be attended to."""
 
     def __init__(self, keys: Tensor, values: Tensor, lines: Tensor, positions: Tensor, width: int) -> None:
@@ -119,4 +119,4 @@ def as_cache(layers: Sequence[Tensor], starts: Tensor, num_tokens: int, width: i
     """
     positions = starts[:, None] + torch.arange(num_tokens, device=starts.device)
     lines = torch.arange(len(starts), device=starts.device)[:, None]
-    return Cache(layers=[CacheLayer(keys, values, lines, positions, width) for keys, values in layers])
+    return Cache(layers=[_Layer(keys, values, lines, positions, width) for keys, values in layers])

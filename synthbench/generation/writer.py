@@ -292,8 +292,7 @@ class Writer:
     2104.07540, section 3, after arXiv 2103.00453).
 
     A GPU's batch fits into free memory: it shrinks, and `say` reports that, for inputs that are much longer
-    than those before, and by half where memory runs out all the same. With `paged`, keys and values are kept
-    in pages.
+    than those before, and by half where memory runs out all the same.
     """
 
     def __init__(
@@ -304,11 +303,10 @@ class Writer:
         sequences: int,
         endings: Endings | None = None,
         say: Callable[[str], None] = lambda message: None,
-        paged: bool = False,
     ) -> None:
         self.sampler = Sampler(task.sampling, causal.end_of_text)
         self._causal = causal
-        self._network = Network(causal, say, paged=paged)
+        self._network = Network(causal, say)
         self._task = task
         self._endings = endings or QuoteEndings(causal.tokenizer)
         self._say = say

@@ -1,9 +1,8 @@
 """The engine is exactly DINO: its distributions equal the oracle's, and batching changes no token."""
 
 import copy
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import groupby
@@ -16,10 +15,8 @@ import transformers
 from plain_dino import distribution, logits_after, next_distribution
 from scipy.stats import chisquare
 from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
-from wording import refused
 
 from synthbench.base.runtime import Runtime
-from synthbench.generation import pages
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
@@ -275,57 +272,3 @@ def test_another_seed_gives_other_tokens(load: Callable[[str], CausalModel]) -> 
 def test_attempts_for_one_input_differ(load: Callable[[str], CausalModel]) -> None:
     written = tokens(writer(load(SANDBOX_LM), endings=None), jobs(1))
     assert len(set(written.values())) > 1
-
-
-@pytest.fixture
-def _unbuilt() -> Iterator[None]:
-    """Let FlexAttention compute without a compiled kernel, which would take minutes."""
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
-        yield
-
-
-@pytest.mark.usefixtures("_unbuilt")
-@pytest.mark.parametrize("model", ARCHITECTURES)
-def test_in_pages_texts_are_the_same_and_logits_differ_by_rounding(
-    load: Callable[[str], CausalModel], usual: Callable[[str], Tokens], model: str
-) -> None:
-    written, paged = recorded(writer(load(model), paged=True), jobs(3))
-    _, plain = recorded(writer(load(model)), jobs(3))
-    assert written == of_jobs(3, usual(model))
-    largest = max(float(each.abs().max()) for each in plain.logits)
-    for ours, theirs in zip(paged.logits, plain.logits, strict=True):
-        assert float((ours - theirs).abs().max()) < 2 * FORWARD * largest
-
-
-@pytest.mark.experiments
-def test_the_compiled_kernel_reads_pages_as_the_plain_one_reads_rows(
-    load: Callable[[str], CausalModel], usual: Callable[[str], Tokens]
-) -> None:
-    assert tokens(writer(load("Llama"), paged=True), jobs(8)) == usual("Llama")
-
-
-@pytest.mark.usefixtures("_unbuilt")
-def test_pages_are_used_again_and_as_many_are_held_as_the_sequences_need(
-    load: Callable[[str], CausalModel],
-) -> None:
-    network = writer(load("GPT-2"), paged=True)._network
-    cache = network.batch(3, 40)
-    cache.make_room([0, 1, 2], [40, 1, 17])
-    assert cache.num_pages == 1 + 3 + 1 + 2
-    cache.make_room([2], [48])
-    before = cache.num_pages
-    for _ in range(5):
-        cache.make_room([0, 2], [20, 33])
-    assert cache.num_pages == before
-
-
-def test_pages_that_this_machine_cannot_read_are_refused_with_the_cause(
-    load: Callable[[str], CausalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_kernel(*_: object, **__: object) -> object:
-        raise RuntimeError("No working C++ compiler found")
-
-    monkeypatch.setattr(pages, "_compiled", lambda: no_kernel)
-    with refused("runtime.attention", "No working C++ compiler found", "leave it out"):
-        writer(load("GPT-2"), paged=True)

@@ -35,13 +35,10 @@ SEARCHING: dict[str, dict[str, Any]] = {
 }
 
 
-def written(
-    causal: CausalModel, sequences: int, said: list[str], *, paged: bool = False
-) -> dict[tuple[str, str], Sequence[object]]:
+def written(causal: CausalModel, sequences: int, said: list[str]) -> dict[tuple[str, str], Sequence[object]]:
     sampling = Sampling(decay=100.0, top_k=5, top_p=0.9, max_new_tokens=LONGEST)
     task = WritingTask(COUNTERLABELS, sampling, Amounts(samples=2, tries=3), seed=0)
-    endings = ScriptedEndings(LONGEST)
-    writer = Writer(causal, task, sequences=sequences, endings=endings, say=said.append, paged=paged)
+    writer = Writer(causal, task, sequences=sequences, endings=ScriptedEndings(LONGEST), say=said.append)
     return {(one.job.key, one.label): one.attempts for one in writer.write(jobs(24))}
 
 
@@ -68,13 +65,6 @@ def test_a_gpu_writes_the_texts_of_a_cpu_in_fp32(architecture: str, tmp_path: Pa
     assert written(on_gpu, 48, said) == on_cpu
     assert written(on_gpu, 20, said) == on_cpu
     assert said == [], "steps were not recorded as CUDA graphs"
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_keys_and_values_in_pages_give_the_texts_of_rows(architecture: str, tmp_path: Path) -> None:
-    random_model(architecture, tmp_path)
-    causal = LanguageModel(model=str(tmp_path)).load(Runtime(device="cuda"))
-    assert written(causal, 20, [], paged=True) == written(causal, 20, [])
 
 
 @pytest.mark.parametrize("kind", SEARCHING)
