@@ -130,7 +130,7 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
 
 def _times(to_run: "list[Stage]", estimator: "Estimator", known: "StageFacts") -> Iterator[str]:
     """Yield lines with the total time here and on a GPU, and the stages without an estimate."""
-    from synthbench.engine.progress import duration
+    from synthbench.engine.monitor import duration
     from synthbench.estimates.figures import DATA_SHEETS, Estimator, Total
     from synthbench.estimates.totals import with_all_tries
 

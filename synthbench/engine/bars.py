@@ -13,7 +13,7 @@ from synthbench.base.runtime import ProgressTask
 from synthbench.base.terminal import rich_console
 
 if TYPE_CHECKING:
-    from synthbench.engine.progress import RunMonitor
+    from synthbench.engine.monitor import RunMonitor
 
 BAR_WIDTH = 8
 

@@ -11,7 +11,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.engine.elsewhere import Beside, lost, stays
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
-from synthbench.engine.progress import duration
+from synthbench.engine.monitor import duration
 from synthbench.engine.ray_live import LiveNodes, live_nodes
 from synthbench.engine.ray_nodes import INSTALL, Needs, connect, first_sentence, remote
 from synthbench.engine.ray_servers import RayServers

@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synthbench.base.errors import UserError
+from synthbench.engine.monitor import RunMonitor, RunningTask
 from synthbench.engine.objects import FolderObjects
 from synthbench.engine.patience import Objects
-from synthbench.engine.progress import RunMonitor, RunningTask
 from synthbench.engine.store import Store
 
 FOLDER = "runs/"

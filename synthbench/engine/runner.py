@@ -13,8 +13,8 @@ from synthbench.config.llm import NamedLLM
 from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.leases import StageBusyError
+from synthbench.engine.monitor import RunMonitor, failure_line
 from synthbench.engine.plan import Plan
-from synthbench.engine.progress import RunMonitor, failure_line
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
 from synthbench.engine.shared_ledger import CountedHold

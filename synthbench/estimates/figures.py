@@ -15,7 +15,7 @@ from synthbench.base.processes import threads_each
 from synthbench.base.runtime import Runtime
 from synthbench.config.llm import SHORT_FORM
 from synthbench.engine.devices import lacks_nvidia
-from synthbench.engine.progress import duration
+from synthbench.engine.monitor import duration
 from synthbench.engine.stage import Stage
 from synthbench.estimates.facts import SENTENCES, StageFacts, StageView, models_of, work_of, works_on
 from synthbench.models.work import BYTES_READ, Shape, Work, shape_of_base

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.config.served_llm import ServedLLM
+from synthbench.engine.monitor import duration
 from synthbench.engine.plan import StageStatus
-from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.estimates.costs import llm_dollars
 from synthbench.estimates.facts import StageFacts, expected

@@ -21,8 +21,9 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.bars import RichProgress
 from synthbench.engine.local_executors import executor
+from synthbench.engine.monitor import RunMonitor
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.progress import PlainProgress, QuietProgress, RunMonitor
+from synthbench.engine.progress import PlainProgress, QuietProgress
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.run_notes import telling

@@ -16,7 +16,7 @@ from wording import worded
 from synthbench.base.errors import UserError
 from synthbench.cli.main import app
 from synthbench.engine import run_notes
-from synthbench.engine.progress import RunMonitor
+from synthbench.engine.monitor import RunMonitor
 from synthbench.engine.run_notes import notes, telling
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store

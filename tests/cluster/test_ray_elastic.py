@@ -14,7 +14,7 @@ from ray_nodes import NODE, add_node, fake_cluster
 
 import synthbench
 from synthbench.base.runtime import Runtime
-from synthbench.engine.progress import RunMonitor
+from synthbench.engine.monitor import RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.runner import Runner, RunReport

@@ -11,7 +11,8 @@ from synthbench.base.runtime import Runtime
 from synthbench.engine import progress
 from synthbench.engine.bars import RichProgress
 from synthbench.engine.jobs import StageJob
-from synthbench.engine.progress import PlainProgress, RunMonitor, about, in_worker, progress_for_people
+from synthbench.engine.monitor import RunMonitor
+from synthbench.engine.progress import PlainProgress, about, in_worker, progress_for_people
 from synthbench.engine.store import Store
 
 

@@ -6,7 +6,8 @@ import pytest
 from fake_stages import carry_out, stage
 from fakes import Lines
 
-from synthbench.engine.progress import RunMonitor, StageProgress
+from synthbench.engine.monitor import RunMonitor
+from synthbench.engine.progress import StageProgress
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 

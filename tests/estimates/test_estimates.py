@@ -14,7 +14,7 @@ from synthbench.base.durability import read_sealed, write_sealed
 from synthbench.base.runtime import Runtime
 from synthbench.data.records import Record, RecordKind
 from synthbench.engine.local_executors import InProcess
-from synthbench.engine.progress import duration
+from synthbench.engine.monitor import duration
 from synthbench.engine.runner import Runner
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store

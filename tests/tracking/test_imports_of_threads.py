@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from small_experiment import new_project
 
+from synthbench.engine import monitor as run_monitor
 from synthbench.engine import progress
 from synthbench.tracking import live, live_worker
 
@@ -68,6 +69,6 @@ def test_heavy_libraries_are_imported_before_threads_start(
 def test_a_cached_run_imports_nothing_for_tracking(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run where nothing changed loads no MLflow."""
     called: list[str] = []
-    monitor = progress.RunMonitor(before=lambda: called.append("imported"))
+    monitor = run_monitor.RunMonitor(before=lambda: called.append("imported"))
     monitor.begin([])
     assert called == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from synthbench.engine.progress import RunMonitor
+from synthbench.engine.monitor import RunMonitor
 from synthbench.pipeline import experiment_run
 
 
