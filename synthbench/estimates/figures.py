@@ -145,6 +145,11 @@ TIMINGS: Mapping[str, tuple[float, float, float]] = {
 
 Measured on two cores of a server (docs/plan.md); assumed for GPUs.
 """
+OF_A_GPU, OF_A_TEXT = 4.0, 1.4e-4
+"""Seconds more of a training on a GPU, and for each text, which one core tokenizes while the GPU waits.
+
+Measured on H100s with sentences of about 20 tokens (docs/gpu.md).
+"""
 LIGHT = (0.05, 1e-5, 0.75)
 """The three numbers of TIMINGS for stages that mainly read and write records."""
 
@@ -156,6 +161,8 @@ def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:
     fixed, call, share = TIMINGS.get(kind, LIGHT)
     rate = {"fp32": device.fp32, "tf32": device.tf32}.get(work.precision, device.bf16)
     read = work.read / device.terabytes
+    if kind == "train" and not device.is_cpu:
+        fixed += OF_A_GPU + OF_A_TEXT * work.texts
     return fixed + call * work.calls + (work.operations / rate + read) / 1e12 / min(share, device.reached)
 
 

@@ -151,7 +151,8 @@ class Work:
     """An amount of computation: FLOPs of one model, and the calls (steps, or texts read) they are split into.
 
     `operations` is None if the model's size is unknown. `precision` is that of the products. A language model
-    holds its `weights` and at most the cached keys and values `kept`, and reads `read` in all, in bytes.
+    holds its `weights` and at most the cached keys and values `kept`, and reads `read` in all, in bytes. A
+    training tokenizes `texts`.
     """
 
     model: str
@@ -161,11 +162,18 @@ class Work:
     weights: float = 0.0
     kept: float = 0.0
     read: float = 0.0
+    texts: float = 0.0
 
     def share(self, share: float) -> "Work":
         """Return a share of it, in [0, 1]."""
         operations = None if self.operations is None else share * self.operations
-        return replace(self, operations=operations, calls=share * self.calls, read=share * self.read)
+        return replace(
+            self,
+            operations=operations,
+            calls=share * self.calls,
+            read=share * self.read,
+            texts=share * self.texts,
+        )
 
 
 @dataclass(frozen=True)
@@ -211,7 +219,7 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
     if (shape := shape_of_base(base)) is not None:
         products = _multiplied(base, shape) * num_sentences * TOKENS_PER_SENTENCE
         operations = products + OPTIMISER * shape.num_parameters * num_steps
-    return Work(name_of(base), operations, num_steps)
+    return Work(name_of(base), operations, num_steps, texts=num_steps * sentences_per_step + num_dev)
 
 
 def name_of(base: Pretrained) -> str:

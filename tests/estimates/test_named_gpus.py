@@ -30,7 +30,11 @@ def test_each_decoding_step_reads_the_weights_and_all_caches() -> None:
 
 
 def test_fixed_times_are_added_and_unknown_times_stay_unknown() -> None:
-    assert arithmetic("train", Work("m", 1e13, 100), ROUND) == pytest.approx(1.0 + 0.02 * 100 + 2.0)
+    work = Work("m", 1e13, 100, texts=10_000)
+    assert arithmetic("train", work, ROUND) == pytest.approx(1.0 + 4.0 + 0.02 * 100 + 1.4 + 2.0)
+    assert arithmetic("train", work.share(0.5), ROUND) == pytest.approx(1.0 + 4.0 + 0.02 * 50 + 0.7 + 1.0)
+    on_a_cpu = dataclasses.replace(ROUND, name="CPU, 1 thread")
+    assert arithmetic("train", work, on_a_cpu) == pytest.approx(1.0 + 0.02 * 100 + 2.0)
     assert arithmetic("train", Work("m", None, 100), ROUND) is None
 
 
@@ -43,6 +47,27 @@ def test_a_trainings_precision_changes_its_time() -> None:
     assert (fp32.precision, bf16.precision) == ("fp32", "bf16")
     assert dataclasses.replace(bf16, precision="fp32") == fp32
     assert seconds(fp32) == pytest.approx(4 * seconds(bf16))
+
+
+@pytest.mark.parametrize(
+    ("precision", "steps", "batch", "measured"),
+    [
+        ("fp32", 50, 512, 29.4),
+        ("tf32", 50, 512, 16.5),
+        ("bf16", 20, 512, 6.2),
+        ("fp32", 40, 64, 9.0),
+        ("tf32", 40, 64, 6.9),
+        ("bf16", 40, 64, 7.7),
+    ],
+)
+def test_a_training_takes_about_what_an_h100_took(
+    precision: str, steps: int, batch: int, measured: float
+) -> None:
+    """Seconds of docs/gpu.md, SimCSE of a BERT-base; without loading and saving for batches of 512."""
+    settings = {"base": {"model": "bert-base-uncased"}, "precision": precision, "batch_size": batch}
+    work = component("trainers", "simcse").model_validate({**settings, "max_steps": steps}).work(None, None)
+    found = (arithmetic("train", work, DATA_SHEETS["h100"]) or 0.0) - (4.0 if batch == 512 else 0.0)
+    assert found == pytest.approx(measured, rel=0.15)
 
 
 def test_an_unknown_gpu_is_refused_with_the_known_names() -> None:
