@@ -318,7 +318,7 @@ def test_clean_keeps_what_any_machine_uses(here: Store, there: Store) -> None:
 
 
 def test_clean_removes_nothing_while_another_machines_run_is_alive(name: str, tmp_path: Path) -> None:
-    here, there = (on_machine(name, tmp_path / place, 0.6) for place in ("here", "there"))
+    here, there = (on_machine(name, tmp_path / place, 6.0) for place in ("here", "there"))
     commit(here, A)
     with here.locks.run("experiment study", [A]), refused("works there; nothing was removed"):
         clean(there, 0)
