@@ -90,7 +90,8 @@ class FolderObjects:
         """Write or overwrite an object."""
         with self._errors(), self._new(key, content) as new:
             new.replace(self._file(key))
-            sync_folder(new.parent)
+            with suppress(FileNotFoundError):  # deleted by another process since, with its empty folder
+                sync_folder(new.parent)
 
     def parts(self, key: str) -> Iterator[bytes]:
         """Yield an object's content; raises FileNotFoundError."""

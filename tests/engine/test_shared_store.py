@@ -381,6 +381,21 @@ def test_a_link_counts_even_if_its_reply_was_lost(tmp_path: Path, monkeypatch: p
     assert objects.read("key") == b"first"
 
 
+def test_an_object_that_is_deleted_while_it_is_written_raises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that is released during its renewal is the last file of its folder, which goes, too."""
+    objects, replace = FolderObjects(tmp_path), Path.replace
+
+    def replaced_and_deleted(self: Path, target: Path) -> None:
+        replace(self, target)
+        objects.delete(["leases/a/00000000"])
+
+    monkeypatch.setattr(Path, "replace", replaced_and_deleted)
+    objects.write("leases/a/00000000", b"content")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_a_network_file_system_keeps_open_hinders_no_clean_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
