@@ -52,8 +52,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_site_has_every_page(site: Path) -> None:
     assert {page.stem for page in DOCS.glob("*.md")} <= {page.stem for page in site.glob("*.html")}
-    assert (site / "reports" / "augsbert_real" / "table.html").is_file()
-    assert (site / "reports" / "augsbert_real" / "scores.png").is_file()
+    assert (site / "reports" / "augsbert_redrawn" / "table.html").is_file()
+    assert (site / "reports" / "which_method_real" / "frontier.png").is_file()
 
 
 def test_pages_load_nothing_from_other_sites(site: Path) -> None:

@@ -3,7 +3,7 @@
 A comment after a figure, invisible when rendered, names report and cell. The values are filled in; decimals
 and signs stay as written, and a difference without a sign must be positive:
 
-    60.2 ± 0.2<!-- augsbert_real: gold-only, STSb-500 -->         mean and standard deviation
+    42.8 ± 0.2<!-- augsbert_redrawn: gold-only [base=glove], STSb-500 -->  mean and standard deviation
     2.2 (1.1 to 3.2, p 0.002)<!-- bm25 - gold-only, STSb-500 -->  difference, 95 % interval, adjusted p
     1.2<!-- bm25 - gold-only [size=500], STSb: seeds low -->      one field; "seeds": over seeds alone
     0.9 to 1.7<!-- range: {bm25;kde} - gold-only, STSb -->        least and greatest of several
