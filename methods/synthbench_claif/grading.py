@@ -21,6 +21,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     Verdict,
+    added_field,
     answered_items,
 )
 from synthbench_claif.pairs import SENTENCES, CLAIFPairs, Filling
@@ -28,16 +29,25 @@ from synthbench_claif.pairs import SENTENCES, CLAIFPairs, Filling
 PAIRS = "pairs"
 
 
+class ExplainedGrade(Judge):
+    """The question about a pair's similarity, by default with an explanation and grades of 0 to 10."""
+
+    grades: tuple[int, int] | None = Field((0, 10), description=Judge.model_fields["grades"].description)
+    explanation: bool = added_field(
+        False, default=True, description=Judge.model_fields["explanation"].description or ""
+    )
+
+
 class CLAIF(Filling, Method):
     """Pairs made by filling masked sentences, graded by the LLM with an explanation (Cheng et al. 2023)."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SCORED_PAIR
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
-    judge: Judge = Field(
-        Judge(grades=(0, 10), explanation=True),
+    judge: ExplainedGrade = Field(
+        ExplainedGrade(),
         description="the question to the LLM about each pair; its grade becomes the score",
     )
 

@@ -30,20 +30,49 @@ Texts = Callable[[int], tuple[str, str]]
 """Returns the two sentences of a pair, given its index."""
 
 
+MEANINGS = (
+    "they say the same",
+    "they differ in a small detail",
+    "nearly the same, but something that matters differs",
+    "they share some details",
+    "they share the topic alone",
+    "they have nothing in common",
+)
+"""What grades mean in the default question, from the highest to the lowest."""
+
+
+def similarity_question(grades: tuple[int, int] | None) -> str:
+    """Return the default question for these grades, with the meaning of six of them, or of all if fewer."""
+    texts = "\nSentence 1: {sentence1}\nSentence 2: {sentence2}"
+    if grades is None:
+        return f"Do the two sentences say the same?{texts}"
+    lowest, highest = grades
+    steps = min(len(MEANINGS) - 1, highest - lowest)
+    named = (
+        (round(highest - step / steps * (highest - lowest)), MEANINGS[round(step / steps * (len(MEANINGS) - 1))])
+        for step in range(steps + 1)
+    )
+    meanings = " ".join(f"{grade}: {meaning}." for grade, meaning in named)
+    return f"How similar in meaning are the two sentences? {meanings}{texts}"
+
+
 class Judge(Question):
     """An LLM as judge: a question about two sentences, {sentence1} and {sentence2}."""
 
     prompt: str = Field(
-        "How similar in meaning are the two sentences? 5: they say the same. 4: they differ in a small"
-        " detail. 3: nearly the same, but something that matters differs. 2: they share some details. 1: they"
-        " share the topic alone. 0: they have nothing in common.\nSentence 1: {sentence1}\nSentence 2:"
-        " {sentence2}",
+        similarity_question((0, 5)),
         description="the question; {sentence1} and {sentence2} are replaced by the texts, and "
-        "instructions for the answer are appended",
+        "instructions for the answer are appended; the default names grades of your scale",
     )
     grades: tuple[int, int] | None = Field(
         (0, 5), description="lowest and highest permitted grade; null: yes or no"
     )
+
+    @model_validator(mode="after")
+    def _default_question_has_the_grades(self) -> Self:
+        if "prompt" not in self.model_fields_set:
+            object.__setattr__(self, "prompt", similarity_question(self.grades))
+        return self
 
     @model_validator(mode="after")
     def _is_on_pairs(self) -> Self:
