@@ -47,12 +47,12 @@ def similarity_question(grades: tuple[int, int] | None) -> str:
     if grades is None:
         return f"Do the two sentences say the same?{texts}"
     lowest, highest = grades
-    steps = min(len(MEANINGS) - 1, highest - lowest)
-    named = (
-        (round(highest - step / steps * (highest - lowest)), MEANINGS[round(step / steps * (len(MEANINGS) - 1))])
-        for step in range(steps + 1)
+    last = len(MEANINGS) - 1
+    steps = min(last, highest - lowest)
+    shares = [step / steps for step in range(steps + 1)]  # of the way down the scale
+    meanings = " ".join(
+        f"{round(highest - share * (highest - lowest))}: {MEANINGS[round(share * last)]}." for share in shares
     )
-    meanings = " ".join(f"{grade}: {meaning}." for grade, meaning in named)
     return f"How similar in meaning are the two sentences? {meanings}{texts}"
 
 
