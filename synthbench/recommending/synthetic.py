@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -15,6 +16,7 @@ from synthbench.base.yaml_loading import load_yaml
 from synthbench.bm25 import nearest_by_words
 from synthbench.data.beir import write_retrieval_task
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.languages import language_of
 from synthbench.recommending.phases import DEV, TEST, Contest, evaluations
 from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.render.csv_files import csv_text
@@ -28,6 +30,8 @@ MOST_ANCHORS = 150
 MOST_PASSAGES = 300
 FEWEST = 50
 """With fewer graded pairs or questions a dev set tells nothing."""
+PROMPTED = ("de", "zh")
+"""Languages that `gpl-queries` has prompts in, beside English."""
 UNKNOWN = "Its agreement with people is unknown, and it may favour recipes whose data the same LLM writes."
 
 
@@ -104,6 +108,11 @@ class WrittenQuestions:
     held_out: Mapping[str, Any]
     """The source of the held-out passages."""
 
+    @cached_property
+    def language(self) -> str | None:
+        """The language of the passages, as an ISO 639-1 code; None if unsure."""
+        return language_of(text for record in self.passages for text in record.texts())
+
     @property
     def file(self) -> Path:
         """The folder of the set, in BEIR's layout."""
@@ -111,8 +120,10 @@ class WrittenQuestions:
 
     def document(self, contest: Contest) -> dict[str, Any]:
         """Return the experiment that writes the questions."""
-        rows = {"written": {"data": _data("written-questions")}}
-        return contest.making(DEV, {"held-out": self.held_out}, rows)
+        data = _data("written-questions")
+        if self.language in PROMPTED:
+            data[SYNTHETIC] |= {"prompts": self.language}
+        return contest.making(DEV, {"held-out": self.held_out}, {"written": {"data": data}})
 
     def why_useless(self, made: SyntheticDataset) -> str:
         """Return why the questions tell nothing: too few."""
@@ -141,10 +152,12 @@ class WrittenQuestions:
 
     def said(self, made: SyntheticDataset) -> str:
         """Return what the set is, and that its agreement with people is unknown."""
+        is_asked_so = self.language in (None, "en", *PROMPTED)
+        asked = "" if is_asked_so else f", which are in {self.language}; it was asked in English"
         return (
             f"Recipes were compared and tested on a synthetic set, {self.file.name}: the LLM wrote"
-            f" {len(made):,} questions about your passages. {UNKNOWN} If people correct them, name the folder"
-            " as `dev` and `test` in `sources`."
+            f" {len(made):,} questions about your passages{asked}. {UNKNOWN} If people correct them, name the"
+            " folder as `dev` and `test` in `sources`."
         )
 
 

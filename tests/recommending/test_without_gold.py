@@ -159,6 +159,29 @@ def test_written_questions_are_dev_and_test_set_of_a_search_study(tmp_path: Path
         written.use(made, contest())
 
 
+@pytest.mark.parametrize(
+    ("passage", "prompts", "said"),
+    [
+        ("The bees fly out in spring when it is warm enough.", None, "about your passages. "),
+        ("Die Bienen fliegen im Frühling aus, sobald es warm genug ist.", "de", "about your passages. "),
+        ("蜜蜂在春天天气足够暖和的时候飞出来采蜜。", "zh", "about your passages. "),
+        (
+            "Les abeilles sortent au printemps dès qu'il fait assez chaud.",
+            None,
+            "in fr; it was asked in English",
+        ),
+    ],
+)
+def test_questions_are_asked_for_in_the_passages_language_where_there_are_prompts(
+    passage: str, prompts: str | None, said: str, tmp_path: Path
+) -> None:
+    passages = data_of(RecordKind.SENTENCE, [Sentence(id="0", sentence=passage)])
+    written = WrittenQuestions(tmp_path / "study.yaml", passages, {"file": "passages.csv"})
+    (row,) = written.document(contest())["variants"].values()
+    assert row["data"]["synthetic"].get("prompts") == prompts
+    assert said in written.said(data_of(RecordKind.PAIR, []))
+
+
 SENTENCES = "{sentences: {sandbox: sentences, split: train, size: 300, domains: [sport, traffic]}}"
 SHORT = "&short {train: {epochs: null, least_steps: null, max_steps: 4}}"
 
