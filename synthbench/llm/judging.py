@@ -103,7 +103,7 @@ class Question(BaseModel):
         """Return an answer's verdict: 1 for yes, 0 for no, or the grade mapped linearly to [0, 1]."""
         plain = _plain(without_thoughts(text))
         if self.explanation:
-            plain = _conclusion(plain)
+            plain = _conclusion(plain, is_graded=self.grades is not None)
         if self.grades is None:
             said = _yes_or_no(plain)
             return _unclear(text) if said is None else Verdict(float(said))
@@ -211,6 +211,9 @@ def _labelled(value: str, begins: str) -> re.Pattern[str]:
 
 _LABELLED_POLAR = _labelled(_POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)", "yes|no|true|false")
 _LABELLED_GRADE = _labelled(_NUMBER + _OUT_OF + _RANGE, r"[-−\d]")
+_TITLE = rf"^(?:(?:my|the)\s)?(?:(?:final|overall)\s)?{_NAME}(?:\s(?:score|grade|rating))?\s?[:=]\s?"
+_TITLED_POLAR = linear_pattern(rf"{_TITLE}{_POLAR}\s?(?:$|[.,;:!–—-])")
+_TITLED_GRADE = linear_pattern(_TITLE + _NUMBER + _OUT_OF + _RANGE, re.MULTILINE)
 _FIRST_POLAR = linear_pattern(rf"^{_POLAR}\s?(?:$|[.,;:!\n–—-])")
 _BOTH = linear_pattern(r"\byes\b\s?(?:and|or|/|,|nor)\s?no\b|\bno\b\s?(?:and|or|/|,|nor)\s?yes\b")
 _WHOLE_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}\s?[.!]?$")
@@ -234,13 +237,21 @@ def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
     return [found.groups("") for found in labelled.finditer(text) if found[1]]
 
 
-def _conclusion(text: str) -> str:
-    """Return the last line that names an answer, or the last line; the lines before explain it."""
-    lines = text.splitlines() or [""]
-    labelled = (
-        each for each in reversed(lines) if _values(each, _LABELLED_GRADE) or _values(each, _LABELLED_POLAR)
+def _conclusion(text: str, *, is_graded: bool) -> str:
+    """Return the last line that begins with a name and an answer, or the last line; others explain it.
+
+    Without such a line, one that names an answer further on counts if the last line is no answer.
+    """
+    titled, alone, labelled = (
+        (_TITLED_GRADE, _WHOLE_GRADE, _LABELLED_GRADE)
+        if is_graded
+        else (_TITLED_POLAR, _FIRST_POLAR, _LABELLED_POLAR)
     )
-    return next(labelled, lines[-1])
+    lines = text.splitlines() or [""]
+    found = [line for line in lines if titled.match(line)]
+    if not found and not alone.match(lines[-1]):
+        found = [line for line in lines if _values(line, labelled)]
+    return (found or lines)[-1]
 
 
 def _yes_or_no(text: str) -> bool | None:
@@ -255,13 +266,16 @@ def _yes_or_no(text: str) -> bool | None:
 
 
 def _grade(text: str, highest: int) -> float | None:
-    """Return an answer's number, None if unclear."""
+    """Return an answer's number, None if unclear.
+
+    After a first line that is a number alone, only lines that begin with a name, and the last, may differ.
+    """
     text = _DIGITS.get(text.rstrip("."), text)
-    found = _values(text, _LABELLED_GRADE)
-    if not found:
-        whole = (_WHOLE_GRADE.match(line) for line in (text, text.rpartition("\n")[2]))
-        matches = (*whole, None if _is_list(text) else _FIRST_GRADE.match(text))
-        found = [match.groups("") for match in matches if match]
+    lines = text.split("\n")
+    begins = None if _is_list(text) else _WHOLE_GRADE.match(lines[0])
+    first = begins or (None if _is_list(text) else _FIRST_GRADE.match(text))
+    found = _values(text, _TITLED_GRADE if begins else _LABELLED_GRADE)
+    found += [match.groups("") for match in (first, _WHOLE_GRADE.match(lines[-1])) if match]
     if any(scale and int(scale) != highest for _, scale in found):
         return None
     grades = {float(number.replace(",", ".").replace("−", "-")) for number, _ in found}

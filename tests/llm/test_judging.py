@@ -118,6 +118,13 @@ def test_an_answer_that_is_neither_yes_nor_no_is_unclear_and_preserved(text: str
             "The answer is a score of 4",
         ),
         *("There are 2 men in one and 3 in the other.\nScore: 4",),
+        *(
+            "4\n\nBoth are about grade 5 students.",
+            "4\n\nA score of 5 would require the same meaning.",
+            "4\nExplanation: the answer is 2 in both.",
+            "4\nBoth are kind.\nScore: 4/5",
+            "1. They share the topic.\n2. They differ in a detail.\nScore: 4",
+        ),
     ],
 )
 def test_a_grade_is_recognised_in_many_forms(text: str) -> None:
@@ -144,6 +151,10 @@ def test_a_grade_is_recognised_in_many_forms(text: str) -> None:
         *(
             "44",
             "Score: 45",
+            "2\nOn reflection they are closer.\nScore: 4",
+            "2\n4",
+            "2 - a score of 5 would need the same meaning",
+            "1.\nA man runs.\n2.\nA dog runs.",
         ),
     ],
 )
@@ -195,6 +206,11 @@ EXPLAINED = GRADED.model_copy(update={"explanation": True})
         ("**Explanation:** they share the rating 5 on a scale.\n\n**Score: 4/5**", 0.8),
         ("Score: 1 at first sight.\nOn reflection they are closer.\nScore: 4", 0.8),
         ("They share everything.\n5", 1.0),
+        ("Both run.\nScore: 3\n\nNote: a score of 5 would need the same meaning.", 0.6),
+        ("Score: 2\n\n(The similarity would be 4 if both ran.)", 0.4),
+        ("**Final score:** 2\n\nA rating of 4 would need more.", 0.4),
+        ("Both are about grade 5 students.\n2", 0.4),
+        ("They differ, so I would say 4.\nThat is all.", 0.8),
         ("They share 3 words.", None),
         ("Score: 7", None),
         ("", None),
@@ -202,6 +218,23 @@ EXPLAINED = GRADED.model_copy(update={"explanation": True})
 )
 def test_only_the_conclusion_of_an_explained_answer_counts(text: str, value: float | None) -> None:
     assert EXPLAINED.read(text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("The passage's answer: no fee is due.\nYes", 1.0),
+        ("Answer: yes\n\nNote: the answer is no if fees are meant.", 1.0),
+        ("Final answer: no, they differ.\nThe answer would be yes in June.", 0.0),
+        ("It rates 5 stars.\nThe answer is no.\nIts rating: 5", 0.0),
+        ("Answer: no fee is due.", 0.0),
+        ("No fee is due.", None),
+    ],
+)
+def test_the_last_line_that_begins_as_an_answer_concludes_an_explained_yes_or_no(
+    text: str, value: float | None
+) -> None:
+    assert SAME.model_copy(update={"explanation": True}).read(text).value == value
 
 
 def test_an_explanation_changes_the_answer_format_and_the_token_estimate() -> None:
