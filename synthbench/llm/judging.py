@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -32,6 +32,7 @@ class Question(BaseModel):
     """One question about each record; the answer is yes or no, or with `grades` a number in their range."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    explain: ClassVar[str] = "Explain in one sentence"
 
     prompt: str = Field(
         min_length=1,
@@ -94,8 +95,8 @@ class Question(BaseModel):
         lowest, highest = self.grades
         if self.explanation:
             return (
-                "Explain in one sentence what they share and where they differ, then end with a line that"
-                f" reads Score: N, where N is one number from {lowest} to {highest}."
+                f"{self.explain}, then end with a line that reads Score: N, where N is one number from"
+                f" {lowest} to {highest}."
             )
         return f"Answer with one number from {lowest} to {highest} only."
 
