@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -13,7 +13,7 @@ from synthbench.base.frozen import added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
-from synthbench.llm.logprobs import MOST_ALTERNATIVES
+from synthbench.llm.logprobs import MOST_ALTERNATIVES, TokenLogprob
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
@@ -126,16 +126,34 @@ class Question(BaseModel):
         read = self.read(text)
         if read.value is None:
             return read
-        tokens = [each for each in answer.logprobs if self._value_of(each.token) == read.value]
-        if not tokens:
+        found = self._token(text, answer.logprobs, read.value)
+        if found is None:
             return _unclear(text)
         shares: dict[float, float] = {}
-        for token, logprob in tokens[-1 if self.explanation else 0].top.items():
+        for token, logprob in found.top.items():
             value = self._value_of(token)
             if value is not None:
                 shares[value] = shares.get(value, 0.0) + math.exp(logprob)
         whole = sum(shares.values())
         return Verdict(sum(value * share for value, share in shares.items()) / whole) if whole else read
+
+    def _token(self, text: str, tokens: Sequence[TokenLogprob], value: float) -> TokenLogprob | None:
+        """Return the first token of this value in the answer, or the line that concludes it.
+
+        Tokens of thoughts don't count, and the end of a scale ("out of 5") only if it is the only one.
+        """
+        if self.explanation:
+            concluding = _conclusion(_plain(text), is_graded=self.grades is not None)
+            text = next(line for line in reversed(text.splitlines()) if _plain(line) == concluding)
+        whole = "".join(each.token for each in tokens)
+        first, end = whole.rfind(text), 0
+        found: list[tuple[bool, TokenLogprob]] = []
+        for each in tokens:
+            start, end = end, end + len(each.token)
+            if 0 <= first < end and start < first + len(text) and self._value_of(each.token) == value:
+                before = whole[max(0, start - 9) : start].rstrip().lower()
+                found.append((before.endswith(("/", "of", "to")), each))
+        return min(found, key=lambda each: each[0])[1] if found else None
 
     def _value_of(self, token: str) -> float | None:
         """Return the value of an answer that is this token alone, None if it is no answer."""
