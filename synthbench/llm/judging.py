@@ -103,6 +103,8 @@ class Question(BaseModel):
     def read(self, text: str) -> "Verdict":
         """Return an answer's verdict: 1 for yes, 0 for no, or the grade mapped linearly to [0, 1]."""
         plain = _plain(without_thoughts(text))
+        if self.grades is not None and self.grades[1] == 100:
+            plain = plain.replace("%", "")
         if self.explanation:
             plain = _conclusion(plain, is_graded=self.grades is not None)
         if self.grades is None:
@@ -206,14 +208,23 @@ def _on_one_line(text: str) -> str:
 # Reading answers. All are lower-cased, without emphasis, quotes and brackets around words, with single spaces
 # or line ends between words.
 _MARKS = linear_pattern(r"[*_`\"“”„«»#\[\]{}()]|\\boxed|(?<!\w)['‘’]|['‘’](?!\w)")
+_FORMS = str.maketrans(
+    {"：": ":", "。": ". ", "，": ", ", "！": "!", "＝": "=", "（": "(", "）": ")", "’": "'"}
+)
+_AND = linear_pattern(r"^answer: and (?=(?:yes|no)\b)")
+_ASIDE = linear_pattern(
+    r"(?:(?<=\d)|(?<=\byes)|(?<=\bno))[*_]{0,3} ?\((?!(?:and|or|to|maybe)\b)(?=[^\W\d][^()\d]*\))"
+)
+"""The beginning of a remark in brackets, without numbers, after an answer."""
 _NAME = (
     r"(?:answer|verdict|judge?ment|conclusion|score|grade|rating|similarity|result|response|"
-    r"i(?: would|'d) say)"
+    r"i(?: would|'d)(?: say| (?:rate|give|grade|score)"
+    r" (?:(?:this|the|their) (?:pair|similarity|sentences)|it|them|this|these|both)(?: (?:as|at|an))?))"
 )
 _FILLERS = r"(?:is|would be|should be|of|a|the|final|score|grade|rating|therefore|thus)"
 _WORDS = {"yes": True, "no": False, "true": True, "false": False}
 _POLAR = r"(yes|no|true|false)"
-_NUMBER = r"([-−]?\d{1,40}+(?:[.,]\d++)?)"
+_NUMBER = r"([-−+]?\d{1,40}+(?:[.,]\d++)?)"
 _OUT_OF = r"(?:\s?(?:/|out of|of)\s?(\d{1,40}+))?"
 _RANGE = r"(?!\s?(?:-|–|to|or|and|/)\s?\d|\d|\s?%|\s?(?:out )?of\s?\d{41})"
 
@@ -229,14 +240,15 @@ def _labelled(value: str, begins: str) -> re.Pattern[str]:
 
 
 _LABELLED_POLAR = _labelled(_POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)", "yes|no|true|false")
-_LABELLED_GRADE = _labelled(_NUMBER + _OUT_OF + _RANGE, r"[-−\d]")
+_LABELLED_GRADE = _labelled(_NUMBER + _OUT_OF + _RANGE, r"[-−+\d]")
 _TITLE = rf"^(?:(?:my|the)\s)?(?:(?:final|overall)\s)?{_NAME}(?:\s(?:score|grade|rating))?\s?[:=]\s?"
-_TITLED_POLAR = linear_pattern(rf"{_TITLE}{_POLAR}\s?(?:$|[.,;:!–—-])")
+_ENDS = r"(?:\s?(?:$|[.,;:!\n–—-])| (?=(?:they|it|these|this) (?:do|does|are|is|have|has|can)\b))"
+_TITLED_POLAR = linear_pattern(f"{_TITLE}{_POLAR}{_ENDS}")
 _TITLED_GRADE = linear_pattern(_TITLE + _NUMBER + _OUT_OF + _RANGE, re.MULTILINE)
-_FIRST_POLAR = linear_pattern(rf"^{_POLAR}\s?(?:$|[.,;:!\n–—-])")
+_FIRST_POLAR = linear_pattern(rf"^{_POLAR}{_ENDS}")
 _BOTH = linear_pattern(r"\byes\b\s?(?:and|or|/|,|nor)\s?no\b|\bno\b\s?(?:and|or|/|,|nor)\s?yes\b")
 _WHOLE_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}\s?[.!]?$")
-_FIRST_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s?(?:[.,;:!\n–—-])\s?(?=\D)")
+_FIRST_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s?(?:[.,;:!=\n–—-])\s?+(?=\D)")
 _FIRST_ITEM, _SECOND_ITEM = (linear_pattern(rf"^{number}[.)]", re.MULTILINE) for number in (1, 2))
 _DIGITS = {
     word: str(value)
@@ -247,8 +259,9 @@ _DIGITS = {
 
 
 def _plain(text: str) -> str:
-    lines = (" ".join(_MARKS.sub(" ", line.lower()).split()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
+    lines = (line.lower().translate(_FORMS) for line in text.splitlines())
+    plain = (" ".join(_MARKS.sub(" ", _ASIDE.sub(", ", line)).split()) for line in lines)
+    return "\n".join(_AND.sub("answer: ", line) for line in plain if line)
 
 
 def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
