@@ -79,6 +79,8 @@ class Judge(Question):
     @model_validator(mode="after")
     def _is_on_pairs(self) -> Self:
         wrong = self.obstacle(SENTENCES)
+        if not wrong and not all(f"{{{name}}}" in self.prompt for name in SENTENCES):
+            wrong = "the prompt needs both {sentence1} and {sentence2}"
         if wrong:
             raise ValueError(wrong)
         return self

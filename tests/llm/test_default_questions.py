@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from pydantic import ValidationError
+from wording import refused
 
 from synthbench.llm.judging import Question
 from synthbench.plugins.labellers import MEANINGS, Judge
@@ -36,6 +38,12 @@ def test_without_grades_the_default_question_is_one_of_yes_or_no() -> None:
 
 def test_a_question_of_your_own_stays_as_it_is() -> None:
     assert Judge(prompt="{sentence1}\n{sentence2}", grades=(0, 10)).prompt == "{sentence1}\n{sentence2}"
+
+
+@pytest.mark.parametrize("prompt", ["Is it good? {sentence1}", "{sentence2}: {sentence2}"])
+def test_a_judge_is_asked_about_both_sentences(prompt: str) -> None:
+    with refused("{sentence1} and {sentence2}", kind=ValidationError):
+        Judge(prompt=prompt)
 
 
 def test_claifs_grades_stay_when_another_key_of_its_question_is_set() -> None:
