@@ -46,14 +46,34 @@ class MultiCSR(TripletWriting):
     uses_llm = True
 
     judge: Judge = Field(Judge(), description="the question to the LLM about each pair of a triplet")
-    positive_from: float = Field(3.0, description="minimum grade of the positive")
-    negative_to: float = Field(3.0, description="maximum grade of the negative")
-    gap: float = Field(1.0, ge=0, description="minimum difference between the two grades")
+    positive_from: float = Field(
+        3.0, description="minimum grade of the positive. Default: 0.6 of the way up judge.grades"
+    )
+    negative_to: float = Field(
+        3.0, description="maximum grade of the negative. Default: 0.6 of the way up judge.grades"
+    )
+    gap: float = Field(
+        1.0, ge=0, description="minimum difference between the two grades. Default: 0.2 of judge.grades"
+    )
 
     @model_validator(mode="after")
     def _is_graded(self) -> Self:
         if self.judge.grades is None:
             raise ValueError("judge.grades: curation compares grades; give a range, such as [0, 5]")
+        lowest, highest = self.judge.grades
+        length = highest - lowest
+        middle = lowest + 0.6 * length
+        for name, default, least, most in (
+            ("positive_from", middle, lowest, highest),
+            ("negative_to", middle, lowest, highest),
+            ("gap", 0.2 * length, 0, length),
+        ):
+            if name not in self.model_fields_set:
+                object.__setattr__(self, name, default)
+            value = getattr(self, name)
+            if not least <= value <= most:
+                grades = f"judge.grades of {lowest} to {highest}"
+                raise ValueError(f"{name}: must be from {least} to {most} with {grades}, is {value:g}")
         return self
 
     def can_be_sharded(self) -> bool:

@@ -2,9 +2,9 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,7 +13,7 @@ from synthbench.base.frozen import added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
-from synthbench.llm.logprobs import MOST_ALTERNATIVES
+from synthbench.llm.logprobs import MOST_ALTERNATIVES, TokenLogprob
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
@@ -32,6 +32,7 @@ class Question(BaseModel):
     """One question about each record; the answer is yes or no, or with `grades` a number in their range."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    explain: ClassVar[str] = "Explain in one sentence"
 
     prompt: str = Field(
         min_length=1,
@@ -94,16 +95,18 @@ class Question(BaseModel):
         lowest, highest = self.grades
         if self.explanation:
             return (
-                "Explain in one sentence what they share and where they differ, then end with a line that"
-                f" reads Score: N, where N is one number from {lowest} to {highest}."
+                f"{self.explain}, then end with a line that reads Score: N, where N is one number from"
+                f" {lowest} to {highest}."
             )
         return f"Answer with one number from {lowest} to {highest} only."
 
     def read(self, text: str) -> "Verdict":
         """Return an answer's verdict: 1 for yes, 0 for no, or the grade mapped linearly to [0, 1]."""
         plain = _plain(without_thoughts(text))
+        if self.grades is not None and self.grades[1] == 100:
+            plain = plain.replace("%", "")
         if self.explanation:
-            plain = _conclusion(plain)
+            plain = _conclusion(plain, is_graded=self.grades is not None)
         if self.grades is None:
             said = _yes_or_no(plain)
             return _unclear(text) if said is None else Verdict(float(said))
@@ -125,16 +128,34 @@ class Question(BaseModel):
         read = self.read(text)
         if read.value is None:
             return read
-        tokens = [each for each in answer.logprobs if self._value_of(each.token) == read.value]
-        if not tokens:
+        found = self._token(text, answer.logprobs, read.value)
+        if found is None:
             return _unclear(text)
         shares: dict[float, float] = {}
-        for token, logprob in tokens[-1 if self.explanation else 0].top.items():
+        for token, logprob in found.top.items():
             value = self._value_of(token)
             if value is not None:
                 shares[value] = shares.get(value, 0.0) + math.exp(logprob)
         whole = sum(shares.values())
         return Verdict(sum(value * share for value, share in shares.items()) / whole) if whole else read
+
+    def _token(self, text: str, tokens: Sequence[TokenLogprob], value: float) -> TokenLogprob | None:
+        """Return the first token of this value in the answer, or the line that concludes it.
+
+        Tokens of thoughts don't count, and the end of a scale ("out of 5") only if it is the only one.
+        """
+        if self.explanation:
+            concluding = _conclusion(_plain(text), is_graded=self.grades is not None)
+            text = next(line for line in reversed(text.splitlines()) if _plain(line) == concluding)
+        whole = "".join(each.token for each in tokens)
+        first, end = whole.rfind(text), 0
+        found: list[tuple[bool, TokenLogprob]] = []
+        for each in tokens:
+            start, end = end, end + len(each.token)
+            if 0 <= first < end and start < first + len(text) and self._value_of(each.token) == value:
+                before = whole[max(0, start - 9) : start].rstrip().lower()
+                found.append((before.endswith(("/", "of", "to")), each))
+        return min(found, key=lambda each: each[0])[1] if found else None
 
     def _value_of(self, token: str) -> float | None:
         """Return the value of an answer that is this token alone, None if it is no answer."""
@@ -187,14 +208,23 @@ def _on_one_line(text: str) -> str:
 # Reading answers. All are lower-cased, without emphasis, quotes and brackets around words, with single spaces
 # or line ends between words.
 _MARKS = linear_pattern(r"[*_`\"“”„«»#\[\]{}()]|\\boxed|(?<!\w)['‘’]|['‘’](?!\w)")
+_FORMS = str.maketrans(
+    {"：": ":", "。": ". ", "，": ", ", "！": "!", "＝": "=", "（": "(", "）": ")", "’": "'"}
+)
+_AND = linear_pattern(r"^answer: and (?=(?:yes|no)\b)")
+_ASIDE = linear_pattern(
+    r"(?:(?<=\d)|(?<=\byes)|(?<=\bno))[*_]{0,3} ?\((?!(?:and|or|to|maybe)\b)(?=[^\W\d][^()\d]*\))"
+)
+"""The beginning of a remark in brackets, without numbers, after an answer."""
 _NAME = (
     r"(?:answer|verdict|judge?ment|conclusion|score|grade|rating|similarity|result|response|"
-    r"i(?: would|'d) say)"
+    r"i(?: would|'d)(?: say| (?:rate|give|grade|score)"
+    r" (?:(?:this|the|their) (?:pair|similarity|sentences)|it|them|this|these|both)(?: (?:as|at|an))?))"
 )
 _FILLERS = r"(?:is|would be|should be|of|a|the|final|score|grade|rating|therefore|thus)"
 _WORDS = {"yes": True, "no": False, "true": True, "false": False}
 _POLAR = r"(yes|no|true|false)"
-_NUMBER = r"([-−]?\d{1,40}+(?:[.,]\d++)?)"
+_NUMBER = r"([-−+]?\d{1,40}+(?:[.,]\d++)?)"
 _OUT_OF = r"(?:\s?(?:/|out of|of)\s?(\d{1,40}+))?"
 _RANGE = r"(?!\s?(?:-|–|to|or|and|/)\s?\d|\d|\s?%|\s?(?:out )?of\s?\d{41})"
 
@@ -210,11 +240,15 @@ def _labelled(value: str, begins: str) -> re.Pattern[str]:
 
 
 _LABELLED_POLAR = _labelled(_POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)", "yes|no|true|false")
-_LABELLED_GRADE = _labelled(_NUMBER + _OUT_OF + _RANGE, r"[-−\d]")
-_FIRST_POLAR = linear_pattern(rf"^{_POLAR}\s?(?:$|[.,;:!\n–—-])")
+_LABELLED_GRADE = _labelled(_NUMBER + _OUT_OF + _RANGE, r"[-−+\d]")
+_TITLE = rf"^(?:(?:my|the)\s)?(?:(?:final|overall)\s)?{_NAME}(?:\s(?:score|grade|rating))?\s?[:=]\s?"
+_ENDS = r"(?:\s?(?:$|[.,;:!\n–—-])| (?=(?:they|it|these|this) (?:do|does|are|is|have|has|can)\b))"
+_TITLED_POLAR = linear_pattern(f"{_TITLE}{_POLAR}{_ENDS}")
+_TITLED_GRADE = linear_pattern(_TITLE + _NUMBER + _OUT_OF + _RANGE, re.MULTILINE)
+_FIRST_POLAR = linear_pattern(rf"^{_POLAR}{_ENDS}")
 _BOTH = linear_pattern(r"\byes\b\s?(?:and|or|/|,|nor)\s?no\b|\bno\b\s?(?:and|or|/|,|nor)\s?yes\b")
 _WHOLE_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}\s?[.!]?$")
-_FIRST_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s?(?:[.,;:!\n–—-])\s?(?=\D)")
+_FIRST_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s?(?:[.,;:!=\n–—-])\s?+(?=\D)")
 _FIRST_ITEM, _SECOND_ITEM = (linear_pattern(rf"^{number}[.)]", re.MULTILINE) for number in (1, 2))
 _DIGITS = {
     word: str(value)
@@ -225,8 +259,9 @@ _DIGITS = {
 
 
 def _plain(text: str) -> str:
-    lines = (" ".join(_MARKS.sub(" ", line.lower()).split()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
+    lines = (line.lower().translate(_FORMS) for line in text.splitlines())
+    plain = (" ".join(_MARKS.sub(" ", _ASIDE.sub(", ", line)).split()) for line in lines)
+    return "\n".join(_AND.sub("answer: ", line) for line in plain if line)
 
 
 def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
@@ -234,13 +269,21 @@ def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
     return [found.groups("") for found in labelled.finditer(text) if found[1]]
 
 
-def _conclusion(text: str) -> str:
-    """Return the last line that names an answer, or the last line; the lines before explain it."""
-    lines = text.splitlines() or [""]
-    labelled = (
-        each for each in reversed(lines) if _values(each, _LABELLED_GRADE) or _values(each, _LABELLED_POLAR)
+def _conclusion(text: str, *, is_graded: bool) -> str:
+    """Return the last line that begins with a name and an answer, or the last line; others explain it.
+
+    Without such a line, one that names an answer further on counts if the last line is no answer.
+    """
+    titled, alone, labelled = (
+        (_TITLED_GRADE, _WHOLE_GRADE, _LABELLED_GRADE)
+        if is_graded
+        else (_TITLED_POLAR, _FIRST_POLAR, _LABELLED_POLAR)
     )
-    return next(labelled, lines[-1])
+    lines = text.splitlines() or [""]
+    found = [line for line in lines if titled.match(line)]
+    if not found and not alone.match(lines[-1]):
+        found = [line for line in lines if _values(line, labelled)]
+    return (found or lines)[-1]
 
 
 def _yes_or_no(text: str) -> bool | None:
@@ -255,13 +298,16 @@ def _yes_or_no(text: str) -> bool | None:
 
 
 def _grade(text: str, highest: int) -> float | None:
-    """Return an answer's number, None if unclear."""
+    """Return an answer's number, None if unclear.
+
+    After a first line that is a number alone, only lines that begin with a name, and the last, may differ.
+    """
     text = _DIGITS.get(text.rstrip("."), text)
-    found = _values(text, _LABELLED_GRADE)
-    if not found:
-        whole = (_WHOLE_GRADE.match(line) for line in (text, text.rpartition("\n")[2]))
-        matches = (*whole, None if _is_list(text) else _FIRST_GRADE.match(text))
-        found = [match.groups("") for match in matches if match]
+    lines = text.split("\n")
+    begins = None if _is_list(text) else _WHOLE_GRADE.match(lines[0])
+    first = begins or (None if _is_list(text) else _FIRST_GRADE.match(text))
+    found = _values(text, _TITLED_GRADE if begins else _LABELLED_GRADE)
+    found += [match.groups("") for match in (first, _WHOLE_GRADE.match(lines[-1])) if match]
     if any(scale and int(scale) != highest for _, scale in found):
         return None
     grades = {float(number.replace(",", ".").replace("−", "-")) for number, _ in found}

@@ -3,7 +3,7 @@
 import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,6 +59,8 @@ def similarity_question(grades: tuple[int, int] | None) -> str:
 class Judge(Question):
     """An LLM as judge: a question about two sentences, {sentence1} and {sentence2}."""
 
+    explain: ClassVar[str] = "Explain in one sentence what they share and where they differ"
+
     prompt: str = Field(
         similarity_question((0, 5)),
         description="the question; {sentence1} and {sentence2} are replaced by the texts, and "
@@ -77,6 +79,8 @@ class Judge(Question):
     @model_validator(mode="after")
     def _is_on_pairs(self) -> Self:
         wrong = self.obstacle(SENTENCES)
+        if not wrong and not all(f"{{{name}}}" in self.prompt for name in SENTENCES):
+            wrong = "the prompt needs both {sentence1} and {sentence2}"
         if wrong:
             raise ValueError(wrong)
         return self

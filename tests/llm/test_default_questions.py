@@ -3,7 +3,10 @@
 import re
 
 import pytest
+from pydantic import ValidationError
+from wording import refused
 
+from synthbench.llm.judging import Question
 from synthbench.plugins.labellers import MEANINGS, Judge
 from synthbench.plugins.loading import component
 
@@ -37,8 +40,26 @@ def test_a_question_of_your_own_stays_as_it_is() -> None:
     assert Judge(prompt="{sentence1}\n{sentence2}", grades=(0, 10)).prompt == "{sentence1}\n{sentence2}"
 
 
+@pytest.mark.parametrize("prompt", ["Is it good? {sentence1}", "{sentence2}: {sentence2}"])
+def test_a_judge_is_asked_about_both_sentences(prompt: str) -> None:
+    with refused("{sentence1} and {sentence2}", kind=ValidationError):
+        Judge(prompt=prompt)
+
+
 def test_claifs_grades_stay_when_another_key_of_its_question_is_set() -> None:
     claif = component("methods", "claif").model_validate({"judge": {"explanation": False}})
     judge = claif.model_dump()["judge"]
     assert judge["grades"] == (0, 10)
     assert _named(judge["prompt"])[10] == MEANINGS[0]
+
+
+def test_what_a_pair_shares_is_asked_of_pairs_alone() -> None:
+    """The judge's words are the key of its cached answers."""
+    assert Judge(explanation=True).how_to_answer == (
+        "Explain in one sentence what they share and where they differ, then end with a line that reads"
+        " Score: N, where N is one number from 0 to 5."
+    )
+    assert Question(prompt="How polite is {sentence}?", grades=(1, 5), explanation=True).how_to_answer == (
+        "Explain in one sentence, then end with a line that reads Score: N,"
+        " where N is one number from 1 to 5."
+    )

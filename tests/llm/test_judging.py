@@ -56,6 +56,7 @@ def test_a_request_holds_each_text_on_a_line_and_the_answer_format() -> None:
             "True",
             "\\boxed{yes}",
         ),
+        *("Yes。", "Answer：yes", "Yes (they tell the same)", "**Yes** (the same event)", "Yes they do."),
         *("Yes, there is no difference in meaning.", "Both are about a man.\n\nAnswer: **Yes**."),
     ],
 )
@@ -67,6 +68,7 @@ def test_yes_is_recognised_in_many_forms(text: str) -> None:
     "text",
     [
         *("no", "No.", "**no**", "No, the first is about a dog.", "Answer: no", "I'd say no.", "False."),
+        *("No they do not.", "No it is not the same", "no。", "No (they don't)."),
         *("The answer is no, since yes would need the same subject.", "They differ.\nno."),
     ],
 )
@@ -84,6 +86,10 @@ def test_no_is_recognised_in_many_forms(text: str) -> None:
             "yes/no",
             "No idea.",
             "No difference.",
+            "No they say.",
+            "Nothis is.",
+            "Yes (and no)",
+            "No it depends",
             "It depends.",
             "Not really",
             "5",
@@ -118,6 +124,27 @@ def test_an_answer_that_is_neither_yes_nor_no_is_unclear_and_preserved(text: str
             "The answer is a score of 4",
         ),
         *("There are 2 men in one and 3 in the other.\nScore: 4",),
+        *(
+            "4\n\nBoth are about grade 5 students.",
+            "4\n\nA score of 5 would require the same meaning.",
+            "4\nExplanation: the answer is 2 in both.",
+            "4\nBoth are kind.\nScore: 4/5",
+            "4 (they share some details)",
+            "**4** (they share some details).",
+            "Score: 4 (nearly the same)",
+            "4 (out of 5)",
+            "I would rate it 4.",
+            "I'd give this pair a 4 out of 5",
+            "I would rate them as 4",
+            "I’d rate the similarity at 4.",
+            "4（几乎一样）",
+            "4 = they differ in a detail",
+            "+4",
+            "Score：4",
+            "4。",
+            "4，它们几乎一样",
+            "1. They share the topic.\n2. They differ in a detail.\nScore: 4",
+        ),
     ],
 )
 def test_a_grade_is_recognised_in_many_forms(text: str) -> None:
@@ -144,6 +171,19 @@ def test_a_grade_is_recognised_in_many_forms(text: str) -> None:
         *(
             "44",
             "Score: 45",
+            "2\nOn reflection they are closer.\nScore: 4",
+            "2\n4",
+            "3 (or 4)",
+            "3 (of 10)",
+            "4 (2 men run)",
+            "I would rate it 3 to 4.",
+            "I would rate it above 3 others",
+            "2 = 2",
+            "2, 3",
+            "2 + 2",
+            "85%",
+            "2 - a score of 5 would need the same meaning",
+            "1.\nA man runs.\n2.\nA dog runs.",
         ),
     ],
 )
@@ -154,6 +194,20 @@ def test_an_answer_without_exactly_one_grade_is_unclear(text: str) -> None:
 def test_a_grade_is_mapped_linearly_to_0_to_1() -> None:
     question = Question(prompt="{anchor}", grades=(1, 7))
     assert [question.read(text).value for text in ("1", "4", "7", "5.5", "0")] == [0.0, 0.5, 1.0, 0.75, None]
+
+
+def test_signs_and_percent_fit_some_scales() -> None:
+    signed = Question(prompt="{anchor}", grades=(-2, 2))
+    assert [signed.read(text).value for text in ("+1", "Score: +1", "−1", "-1", "+3")] == [
+        *(0.75, 0.75, 0.25, 0.25),
+        None,
+    ]
+    percent = Question(prompt="{anchor}", grades=(0, 100))
+    texts = ("85%", "85 %.", "Score: 85%", "85", "80%-90%", "Score: 80% or 90%", "85% of the words", "185%")
+    assert [percent.read(text).value for text in texts] == [*(0.85,) * 4, *(None,) * 4]
+
+    explained = percent.model_copy(update={"explanation": True})
+    assert explained.read("Both run.\nScore: 85%\n\n(The similarity would be 90% in May.)").value == 0.85
 
 
 @given(st.text(max_size=60))
@@ -195,6 +249,11 @@ EXPLAINED = GRADED.model_copy(update={"explanation": True})
         ("**Explanation:** they share the rating 5 on a scale.\n\n**Score: 4/5**", 0.8),
         ("Score: 1 at first sight.\nOn reflection they are closer.\nScore: 4", 0.8),
         ("They share everything.\n5", 1.0),
+        ("Both run.\nScore: 3\n\nNote: a score of 5 would need the same meaning.", 0.6),
+        ("Score: 2\n\n(The similarity would be 4 if both ran.)", 0.4),
+        ("**Final score:** 2\n\nA rating of 4 would need more.", 0.4),
+        ("Both are about grade 5 students.\n2", 0.4),
+        ("They differ, so I would say 4.\nThat is all.", 0.8),
         ("They share 3 words.", None),
         ("Score: 7", None),
         ("", None),
@@ -202,6 +261,29 @@ EXPLAINED = GRADED.model_copy(update={"explanation": True})
 )
 def test_only_the_conclusion_of_an_explained_answer_counts(text: str, value: float | None) -> None:
     assert EXPLAINED.read(text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("The passage's answer: no fee is due.\nYes", 1.0),
+        ("Answer: yes\n\nNote: the answer is no if fees are meant.", 1.0),
+        ("Final answer: no, they differ.\nThe answer would be yes in June.", 0.0),
+        ("It rates 5 stars.\nThe answer is no.\nIts rating: 5", 0.0),
+        ("Answer: no fee is due.", 0.0),
+        ("No fee is due.", None),
+        ("Answer: yes they do.\nNote: the answer is no if fees are meant.", 1.0),
+        ("Both run.\nAnswer: and yes", 1.0),
+        ("Both run.\n**Answer:** and no.", 0.0),
+        ("Answer: and yes or no", None),
+        ("Answer: and nobody runs", None),
+        ("They ask for the answer and no more.", None),
+    ],
+)
+def test_the_last_line_that_begins_as_an_answer_concludes_an_explained_yes_or_no(
+    text: str, value: float | None
+) -> None:
+    assert SAME.model_copy(update={"explanation": True}).read(text).value == value
 
 
 def test_an_explanation_changes_the_answer_format_and_the_token_estimate() -> None:

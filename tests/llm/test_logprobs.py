@@ -33,7 +33,7 @@ def told(rows: Rows) -> dict[str, Any]:
         return {"token": token, "logprob": math.log(share), "bytes": list(token.encode())}
 
     content = [
-        {**one(token, top[token]), "top_logprobs": [one(*each) for each in top.items()]}
+        {**one(token, top.get(token, 1.0)), "top_logprobs": [one(*each) for each in top.items()]}
         for token, top in rows
     ]
     return {"content": content, "refusal": None}
@@ -185,6 +185,29 @@ GRADE = [("4", {"4": 0.5, "5": 0.25, "3": 0.125, " four": 0.125})]
             [("3", {"3": 1.0}), (" words.\n", {" words.\n": 1.0}), ("Score: ", {"Score: ": 1.0}),
              ("3", {"3": 0.5, "4": 0.5})],
             0.7,
+        ),
+        (
+            {"grades": (0, 5), "explanation": True},
+            [("Both run.\nScore: ", {}), ("5", {"5": 0.5, "0": 0.5}), ("/", {}), ("5", {"5": 1.0})],
+            0.5,
+        ),
+        (
+            {"grades": (0, 5), "explanation": True},
+            [("3", {"3": 1.0}), (" run.\n**Score:**", {}), (" 3", {" 3": 0.5, "4": 0.5}), (", as ", {}),
+             ("3", {"3": 1.0}), (" run.\n\nNote: ", {}), ("3", {"3": 1.0}), (" run.", {})],
+            0.7,
+        ),
+        (
+            {"grades": (0, 5)},
+            [("Of 0 to ", {}), ("5", {"5": 1.0}), (", the score is ", {}), ("5", {"5": 0.5, "4": 0.5})],
+            0.9,
+        ),
+        ({"grades": (0, 5)}, [("A score of ", {}), ("4", {"4": 0.5, "5": 0.5})], 0.9),
+        (
+            {},
+            [("<think>They say ", {}), ("yes", {"yes": 1.0}), ("</think>\n", {}),
+             ("Yes", {"Yes": 0.6, "No": 0.4})],
+            0.6,
         ),
     ],
 )  # fmt: skip

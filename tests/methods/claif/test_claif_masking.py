@@ -1,7 +1,11 @@
 """CLAIF's masks and MultiCSR's curation, worked out by hand."""
 
+from typing import Any
+
 import pytest
 from contract.stand_ins import Context
+from pydantic import ValidationError
+from wording import refused
 
 from synthbench.api import RecordKind, SyntheticDataset, Triplet, Unit
 from synthbench_claif.masking import MASK, masked
@@ -41,3 +45,32 @@ def test_grades_swap_or_drop_a_triplet(grades: tuple[int, int], kept: str) -> No
     for record in unit.records:
         assert isinstance(record, Triplet)
         assert record.scores == (max(grades) / 5, min(grades) / 5)
+
+
+@pytest.mark.parametrize(
+    ("grades", "thresholds"),
+    [((0, 5), (3, 3, 1)), ((0, 10), (6, 6, 2)), ((0, 1), (0.6, 0.6, 0.2)), ((-5, 5), (1, 1, 2))],
+)
+def test_thresholds_that_are_not_given_fit_the_scale(
+    grades: tuple[int, int], thresholds: tuple[float, float, float]
+) -> None:
+    method = MultiCSR.model_validate({"judge": {"grades": grades}})
+    assert (method.positive_from, method.negative_to, method.gap) == thresholds
+    assert MultiCSR.model_validate(method.model_dump()) == method
+    given = MultiCSR.model_validate({"judge": {"grades": grades}, "positive_from": grades[1], "gap": 0.5})
+    assert (given.positive_from, given.negative_to, given.gap) == (grades[1], thresholds[1], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"positive_from": 6}, ("positive_from", "from 0 to 5", "is 6")),
+        ({"negative_to": -1}, ("negative_to", "from 0 to 5", "is -1")),
+        ({"gap": 5.5}, ("gap", "from 0 to 5", "is 5.5")),
+        ({"judge": {"grades": (1, 3)}, "positive_from": 0}, ("positive_from", "from 1 to 3")),
+        ({"judge": {"grades": (1, 3)}, "gap": 3}, ("gap", "from 0 to 2")),
+    ],
+)
+def test_a_threshold_outside_the_scale_is_refused(settings: dict[str, Any], words: tuple[str, ...]) -> None:
+    with refused(*words, kind=ValidationError):
+        MultiCSR.model_validate(settings)
