@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import did_you_mean
-from synthbench.base.frozen import added_field
+from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
@@ -17,6 +17,8 @@ from synthbench.llm.logprobs import MOST_ALTERNATIVES, TokenLogprob
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
+READING = 2
+"""Raise it when the same answers are read otherwise."""
 UNCLEAR = "unclear answer"
 """Reason for a missing value when the LLM's answer fits none of the permitted ones."""
 _PLACEHOLDER = linear_pattern(r"\{(\w+)\}")
@@ -28,7 +30,7 @@ _SENTENCE_LENGTH = 60
 _SHOWN = 200
 
 
-class Question(BaseModel):
+class Question(BaseModel, WithConstants):
     """One question about each record; the answer is yes or no, or with `grades` a number in their range."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -66,6 +68,10 @@ class Question(BaseModel):
         if self.expected and self.grades is not None and not 0 <= self.grades[0] < self.grades[1] <= 9:
             raise ValueError("expected: needs grades from 0 to 9, which are one token each")
         return self
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return the version of the rules by which answers are read."""
+        return {"reading": Constant(READING, 1)}
 
     def obstacle(self, columns: Collection[str]) -> str:
         """Return why the question can't be asked about records with these columns, "" if it can."""
