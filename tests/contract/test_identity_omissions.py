@@ -20,8 +20,10 @@ from synthbench.data import conversions
 from synthbench.data.conversions import Thresholds
 from synthbench.engine.stage import Operation, Stage
 from synthbench.generation import seq2seq
+from synthbench.llm import judging
 from synthbench.llm.endpoint import AnswerOptions
 from synthbench.models.pretrained import Prompts
+from synthbench.plugins.labellers import Judge
 from synthbench.plugins.loading import component
 from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES
@@ -309,14 +311,18 @@ CASES: Mapping[str, tuple[BaseModel, object, str, object]] = {
     "long inputs": (
         component("methods", "gpl-queries").model_validate({"seq2seq": MODEL}), seq2seq, "LONGEST_INPUT", 64,
     ),
+    "a question": (Judge(), judging, "READING", 3),
 }  # fmt: skip
+CHANGED_SINCE = {"a question"}
+"""Cases whose constant no longer has its first value."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_changed_constant_changes_the_identity(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, owner, name, value = CASES[case]
     before = in_identity(settings)
-    assert CONSTANTS_KEY not in before
+    assert (CONSTANTS_KEY in before) == (case in CHANGED_SINCE)
+    before.pop(CONSTANTS_KEY, None)
     assert before == settings.model_dump(mode="json")
     monkeypatch.setattr(owner, name, value)
     held = in_identity(settings).get(CONSTANTS_KEY, {})
