@@ -9,7 +9,8 @@ from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.tables.characters import is_invisible
 
 REFUSAL = "refusal"
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
+_QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "‘": "’", "'": "'", "`": "`"}
+"""By opening quotation mark: the marks that may close it."""
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
     r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*+\s++|(?:new|neutral|bonus)\s++)?"
@@ -268,7 +269,7 @@ def _without_remark(text: str) -> str:
     if remark and (remark["remark"].isdigit() or len(remark["remark"].split()) >= _LEAST_SAID):
         text = remark["sentence"]
     for mark in ('"', "“", "”"):
-        if text.count(mark) == 1 and not ({"“", "”"} <= {*text}):
+        if text.count(mark) == 1 and not ({"“", "”"} <= {*text} or "„" in text):
             text = text.removeprefix(mark).removesuffix(mark).strip()
     return text
 
@@ -279,11 +280,10 @@ def _enclosed(text: str) -> str | None:
             inner = text[len(mark) : -len(mark)]
             if mark not in inner:
                 return inner
-    closing = _QUOTES.get(text[0])
-    if closing is None:
-        return None
-    if text.endswith((closing, closing + ".", closing + ",")):
-        cut = text[1:].rstrip(".,") if not text.endswith(closing) else text[1:]
-        inner = cut[: -len(closing)]
-        return None if closing in inner and closing != "'" else inner
+    opening = text[0]
+    for closing in _QUOTES.get(opening, ""):
+        if text.endswith((closing, closing + ".", closing + ",")):
+            cut = text[1:].rstrip(".,") if not text.endswith(closing) else text[1:]
+            inner = cut[: -len(closing)]
+            return None if closing != "'" and (closing in inner or opening in inner) else inner
     return None

@@ -166,6 +166,36 @@ def test_sentences_that_resemble_numbering_or_preambles_stay_whole(sentence: str
     assert sentences_in(numbered([sentence, "Go!"])) == [sentence, "Go!"]
 
 
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ("„Ein Mann schläft.“", "Ein Mann schläft."),
+        ("„Ein Mann schläft.”", "Ein Mann schläft."),
+        ('„Ein Mann schläft."', "Ein Mann schläft."),
+        ("„Ein Mann schläft“.", "Ein Mann schläft"),
+        ("**„Ein Mann schläft.“**", "Ein Mann schläft."),
+        ('"„Komm!“, sagte er."', "„Komm!“, sagte er."),
+        ("Ein Mann schläft.“", "Ein Mann schläft."),
+        ("“Ein Mann schläft.", "Ein Mann schläft."),
+        *[
+            (kept, kept)
+            for kept in (
+                "Er sagte: „Komm!“",
+                "Er sagte: „Komm!”",
+                'Er sagte: „Komm!"',
+                "„Komm!“, sagte er.",
+                "„Ja“ und „Nein“",
+                "„Ja“ und „Nein”",
+                '„Ja“ oder „Nein"',
+            )
+        ],
+    ],
+)
+def test_quotation_marks_in_german_are_paired(written: str, sentence: str) -> None:
+    assert sentence_in(written) == sentence
+    assert sentences_in(numbered([written, "Go!"])) == [sentence, "Go!"]
+
+
 @pytest.mark.parametrize("answer", ["", " ", "\n", '""', "``````", "**"])
 def test_an_answer_without_words_is_empty(answer: str) -> None:
     assert sentence_in(answer) == ""
