@@ -54,11 +54,15 @@ _CLOSING = linear_pattern(
     r"th(?:is|ese) sentences? (?:keep|have|has|mean|convey|contradict|cover|are|is))",
     re.IGNORECASE,
 )
+_MADE = (
+    "(?:new|possible|rewritten|modified|revised|paraphrased|rephrased|generated|completed?|filled(?:[ -]in)?)"
+)
 _ANSWER_LABEL = linear_pattern(
     r"^(?:\*\*|__)?"
-    r"(?>(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s++)*)"
+    rf"(?:assistant|(?:(?:the|a|my) )?{_MADE} (?:paraphrase|contradiction|version|sentence|phrase) is|"
+    rf"(?>(?:(?:the|my|a|short|shorter|{_MADE})\s++)*)"
     r"(?:output|answer|response|result|paraphrase|contradiction|rewording|rephrasing|version|positive|"
-    r"(?:hard )?negative|sentence|phrase|text)(?:\s+(?:sentence|phrase|example|\d))?"
+    r"(?:hard )?negative|sentence|phrase|text|entailment|rephrased)(?:\s+(?:sentence|phrase|example|\d))?)"
     r"\s*+(?:\*\*|__)?\s*+:\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )
