@@ -15,7 +15,7 @@ _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
     r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*+\s++|(?:new|neutral|bonus)\s++)?"
     r"(?:sentence|caption|headline|example|item|title|question|hypothes[ei]|paraphrase|contradiction|version|option|"
-    r"statement|variation|alternative)s?"
+    r"statement|variation|alternative|satz|句子)s?"
 )
 _NUMBER = linear_pattern(
     rf"^\s*+(?:[-*•–]\s++)?(?:\*\*|__)?(?:{_KIND}\s*+:?\s*+)?(?:no\.?\s*+|#\s*+)?"
@@ -25,7 +25,7 @@ _NUMBER = linear_pattern(
 )
 _BARE_NUMBER = linear_pattern(r"^\s*(?P<number>\d{1,3})\s*$")
 _ITEM_LABEL = linear_pattern(
-    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*+(?:\*\*|__)?\s*+:\s*+(?:\*\*|__)?\s*+(?=\S)"
+    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*+(?:\*\*|__)?\s*+[:：]\s*+(?:\*\*|__)?\s*+(?=\S)"
     # A heading in bold, whatever its text.
     r"|^\*\*[^*:]{1,40}(?::\*\*|\*\*\s*:)\s+(?=\S)",
     re.IGNORECASE,
@@ -39,12 +39,13 @@ _BULLET = linear_pattern(r"^\s*[-*•–‣▪]\s+")
 _INLINE_NUMBER = linear_pattern(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
 _OPENING = linear_pattern(
     r"^(?:sure|certainly|of course|absolutely|okay|ok|alright|great|no problem|here (?:is|are)|here's|"
-    r"below (?:is|are)|these are|the following|as requested|i've|i have)\b",
+    r"below (?:is|are)|these are|the following|as requested|i've|i have|hier (?:ist|sind))\b"
+    r"|^(?:natürlich|gerne?|selbstverständlich)(?:[!,.]|$)|^(?:好的|当然|没问题)[！。]?$",
     re.IGNORECASE,
 )
 _ABOUT = linear_pattern(
-    r"\b(?:(?:sentences?|captions?|paraphrased?|rewording|version|another way|examples?|answer|list)\b|"
-    r"contradict|rephras)",
+    r"\b(?:(?:sentences?|captions?|paraphrased?|rewording|version|another way|examples?|answer|list|"
+    r"satz|sätze|umformulierung|variante)\b|contradict|rephras)",
     re.IGNORECASE,
 )
 _CLOSING = linear_pattern(
@@ -66,12 +67,24 @@ _ANSWER_LABEL = linear_pattern(
     r"\s*+(?:\*\*|__)?\s*+:\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )
+_OTHER_LABEL = linear_pattern(
+    r"^(?:\*\*|__)?"
+    r"(?:(?:(?:der|ein|mein) )?(?:neuer?|umformulierter?|umgeschriebener?) (?:satz|ausdruck)(?: lautet)?|"
+    r"ausgabe|antwort|umformulierung|umschreibung|widerspruch|"
+    r"(?:(?:好的|当然|没问题)[！，。])?(?:(?:以下|下面)是[^:：。！？]{0,20})?(?:新的?|改写后?的?|相反的?)?"
+    r"(?:句子|短语|输出|回答|答案|改写后?))"
+    r"\s*+(?:\*\*|__)?\s*+[:：]\s*+(?>(?:\*\*|__)?)\s*",
+    re.IGNORECASE,
+)
+"""Labels in German and Chinese."""
 _PASSAGE_LABEL = linear_pattern(
     r"^(?:\*\*|__)?(?>(?:(?:the|a|new|other|hard|negative)\s++)*)(?:passage|document)\s*+:(?:\*\*|__)?\s*+(?=\S)",
     re.IGNORECASE,
 )
 _INPUT_LABEL = linear_pattern(
-    r"^(?:\*\*|__)?(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
+    r"^(?:\*\*|__)?(?:(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?|eingabe|originalsatz|"
+    r"输入|原句)\s*[:：]",
+    re.IGNORECASE,
 )
 _ANNOUNCED = linear_pattern(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)")
 _LARGEST_GAP = 10
@@ -234,7 +247,9 @@ def _is_chatter(line: str) -> bool:
 
 def _is_announcement(line: str) -> bool:
     is_single = len(line.split()) == 1
-    return line.rstrip("*").endswith(":") or bool(_OPENING.match(line) and (is_single or _ABOUT.search(line)))
+    return line.rstrip("*").endswith((":", "：")) or bool(
+        _OPENING.match(line) and (is_single or _ABOUT.search(line))
+    )
 
 
 def _without_mark(line: str) -> str:
@@ -247,7 +262,7 @@ def _without_mark(line: str) -> str:
 
 def _without_preamble(line: str) -> str:
     """Return the text after a label or announcement on the same line."""
-    labelled = _ANSWER_LABEL.match(line)
+    labelled = _ANSWER_LABEL.match(line) or _OTHER_LABEL.match(line)
     if labelled and line[labelled.end() :].strip():
         return line[labelled.end() :]
     announced = _ANNOUNCED.match(line)
