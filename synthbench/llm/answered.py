@@ -78,9 +78,11 @@ _OTHER_LABEL = linear_pattern(
 )
 """Labels in German and Chinese."""
 _PASSAGE_LABEL = linear_pattern(
-    r"^(?:\*\*|__)?(?>(?:(?:the|a|new|other|hard|negative)\s++)*)(?:passage|document)\s*+:(?:\*\*|__)?\s*+(?=\S)",
+    r"^(?:\*\*|__)?(?>(?:(?:the|a|new|other|hard|negative)\s++)*)(?:passage|document)(?:\*\*|__)?\s*+:(?:\*\*|__)?\s*",
     re.IGNORECASE,
 )
+_QUERY_LABEL = linear_pattern(r"^(?:\*\*|__)?query(?:\*\*|__)?\s*+:", re.IGNORECASE)
+_ABOUT_PASSAGE = linear_pattern(r"\b(?:passage|document|paragraph)\b|^here (?:you go|it is)\b", re.IGNORECASE)
 _INPUT_LABEL = linear_pattern(
     r"^(?:\*\*|__)?(?:(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?|eingabe|originalsatz|"
     r"输入|原句)\s*[:：]",
@@ -124,10 +126,16 @@ def sentence_in(answer: str) -> str:
 def passage_in(answer: str) -> str:
     """Return an answer's paragraphs on one line; "" if it has none.
 
-    Leaves out preambles, closing remarks, a label such as "Passage:", and quotation marks around the whole.
+    Leaves out preambles, closing remarks, a repeated query and passage, a label such as "Passage:", and
+    quotation marks around the whole.
     """
     lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
-    first, *others = [line for line in lines if not _is_chatter(line)] or lines or [""]
+    lines = [line for line in lines if not _CLOSING.match(line)] or lines or [""]
+    start = next((n for n, line in enumerate(lines) if not _announces_passage(line)), 0)
+    labelled = [n for n, line in enumerate(lines) if _PASSAGE_LABEL.match(line)]
+    if labelled and (_QUERY_LABEL.match(lines[start]) or _PASSAGE_LABEL.match(lines[start])):
+        start = labelled[-1]
+    first, *others = lines[start:]
     return _bare(" ".join((_without_preamble(_PASSAGE_LABEL.sub("", first)), *others)))
 
 
@@ -250,6 +258,11 @@ def _is_announcement(line: str) -> bool:
     return line.rstrip("*").endswith((":", "：")) or bool(
         _OPENING.match(line) and (is_single or _ABOUT.search(line))
     )
+
+
+def _announces_passage(line: str) -> bool:
+    is_about = _ABOUT_PASSAGE.search(line) and not _PASSAGE_LABEL.match(line)
+    return _is_announcement(line) and bool(_OPENING.match(line) or is_about)
 
 
 def _without_mark(line: str) -> str:
