@@ -9,7 +9,7 @@ from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.tables.characters import is_invisible
 
 REFUSAL = "refusal"
-_QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "‘": "’", "'": "'", "`": "`"}
+_QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "「": "」", "‘": "’", "'": "'", "`": "`"}
 """By opening quotation mark: the marks that may close it."""
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
@@ -72,7 +72,7 @@ _OTHER_LABEL = linear_pattern(
     r"(?:(?:(?:der|ein|mein) )?(?:neuer?|umformulierter?|umgeschriebener?) (?:satz|ausdruck)(?: lautet)?|"
     r"ausgabe|antwort|umformulierung|umschreibung|widerspruch|"
     r"(?:(?:好的|当然|没问题)[！，。])?(?:(?:以下|下面)是[^:：。！？]{0,20})?(?:新的?|改写后?的?|相反的?)?"
-    r"(?:句子|短语|输出|回答|答案|改写后?))"
+    r"(?:句子|短语|输出|回答|答案|改写后?)|(?:新|改写后)的句子是)"
     r"\s*+(?:\*\*|__)?\s*+[:：]\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )

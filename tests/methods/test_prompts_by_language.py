@@ -114,6 +114,7 @@ def test_numbered_chinese_sentences_are_read(answer: str) -> None:
         ("好的，以下是改写后的句子：有人在睡觉。", "有人在睡觉。"),
         ("**新的句子：**“有人在睡觉。”", "有人在睡觉。"),
         ("好的！\n有人在睡觉。", "有人在睡觉。"),
+        ("改写后的句子是：「有人在睡觉。」", "有人在睡觉。"),
     ],
 )
 def test_text_around_a_german_or_chinese_sentence_is_removed(answer: str, sentence: str) -> None:
@@ -141,6 +142,8 @@ def test_german_and_chinese_items_lose_their_labels_and_preamble() -> None:
         "他的回答：不。",
         "以下是规则。",
         "原因：下雨。",
+        "句子是：主语加谓语。",
+        "「快跑！」她说。",
     ],
 )
 def test_german_and_chinese_sentences_stay_whole(sentence: str) -> None:
