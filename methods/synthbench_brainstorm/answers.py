@@ -1,6 +1,7 @@
 """Parse the JSON in an LLM's answer: a list of tasks, or the three texts of a record."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from synthbench.api import AnswerError, has_content, json_object, json_values, same_text, text_under
 from synthbench_brainstorm.prompts import Keys
@@ -20,14 +21,19 @@ class TripletTexts:
 def tasks_in(answer: str) -> list[str]:
     """Return the tasks in an answer, each on one line; raises AnswerError without a list of texts.
 
-    The list is the answer, or a value of a JSON object.
+    The list is the answer, or a value of a JSON object. A task may be the only value of an object.
     """
     for value in json_values(answer):
         lists = [value] if isinstance(value, list) else list(value.values())
         for found in lists:
-            if isinstance(found, list) and found and all(isinstance(item, str) for item in found):
-                return [" ".join(task.split()) for task in found if has_content(task)]
+            tasks = [_only_value(item) for item in found] if isinstance(found, list) else []
+            if tasks and all(isinstance(task, str) for task in tasks):
+                return [" ".join(task.split()) for task in tasks if has_content(task)]
     raise AnswerError(NO_TASKS)
+
+
+def _only_value(item: Any) -> Any:  # noqa: ANN401 - any JSON
+    return next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else item
 
 
 def texts_in(answer: str, keys: Keys) -> TripletTexts:

@@ -16,14 +16,30 @@ REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
 MOST_WORDS = 64
 """GPL's generator stops after 64 tokens."""
 _LABEL = linear_pattern(
-    r"^\W*(?:(?:search|the|my|possible|user)\s++)?(?:question|query)\s*+\d*+\W*:\s*", re.IGNORECASE
+    r"^\W*(?:(?:search|the|my|possible|user|mögliche)\s++|搜索)?"
+    r"(?:question|query|frage|anfrage|suchanfrage|suchfrage|问题|查询)\s*+\d*+\W*[:：]\s*",
+    re.IGNORECASE,
 )
 _NUMBER = linear_pattern(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
-_PREAMBLE = linear_pattern(
-    r"^(?:sure|certainly|of course|here (?:is|are)|here's|okay|ok)\b.*:\s*$", re.IGNORECASE
+_OPENING = (
+    r"(?:(?:sure|certainly|of course|here (?:is|are)|here['’]s|okay|ok|hier (?:ist|sind)|natürlich|gerne?)\b"
+    r"|以下是|下面是|(?:好的|当然)(?=[，！。]|$))"
 )
-_DECLINED = linear_pattern(r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b", re.IGNORECASE)
-_TASK = linear_pattern(r"\b(?:question|quer(?:y|ies)|passage)\b", re.IGNORECASE)
+_NAME = r"(?:\b(?:question|query|frage|anfrage|suchanfrage)\b|问题|查询)"
+_PREAMBLE = linear_pattern(rf"^{_OPENING}(?:[!.！。]*$|.*[:：]\s*$)", re.IGNORECASE)
+_ANNOUNCED = linear_pattern(
+    rf"^\*{{0,2}}(?:{_OPENING}[^:：?？]{{0,80}}{_NAME}[^:：?？]{{0,40}}"
+    rf"|[^:：?？]{{0,80}}{_NAME}(?: (?:for|about) [^:?]{{0,40}})? (?:is|would be|could be|ist|lautet|wäre))"
+    r"[:：]\**\s*(?=\S)",
+    re.IGNORECASE,
+)
+"""An announcement on the query's line."""
+_DECLINED = linear_pattern(
+    r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b"
+    r"|我(?:不能|无法).{0,20}(?:写|生成|提出)",
+    re.IGNORECASE,
+)
+_TASK = linear_pattern(r"\b(?:question|quer(?:y|ies)|passage)\b|问题|查询", re.IGNORECASE)
 """Objects of refusals in this task, in addition to those of every method."""
 _QUOTES = "\"'“”„«»`*"
 
@@ -31,17 +47,18 @@ _QUOTES = "\"'“”„«»`*"
 def query_in(answer: str) -> str:
     """Return an answer's query: its first line that is no preamble, without label, number and quotes.
 
-    "" if there is none.
+    "" if there is none. A line that ends in a colon is a preamble if another line follows.
     """
     return answer[_place_in(answer)]
 
 
 def _place_in(answer: str) -> slice:
-    start = 0
+    start, end = 0, len(answer.rstrip())
     for line in answer.splitlines(keepends=True):
         text = _NUMBER.sub("", line.strip())
-        if text and not _PREAMBLE.match(text):
-            bare = _LABEL.sub("", text).strip().strip(_QUOTES).strip()
+        is_last = start + len(line) >= end
+        if text and not _PREAMBLE.match(text) and (is_last or not text.rstrip(_QUOTES).endswith((":", "："))):
+            bare = _LABEL.sub("", _ANNOUNCED.sub("", text)).strip().strip(_QUOTES).strip()
             if bare:
                 at = start + line.rindex(bare)
                 return slice(at, at + len(bare))

@@ -1,5 +1,6 @@
 """Read both steps' answers, which are JSON objects; what is missing or unknown gets a reason."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,9 @@ from synthbench.api import AnswerError, json_object, linear_pattern, same_text, 
 
 PERSONA, TYPE, DIFFICULTY, QUERY = "persona", "type", "difficulty", "query"
 IS_PASSAGE = f"{QUERY}: equal to the passage"
-_NUMBER = linear_pattern(r"^\W*(\d{1,4})(?:\W|$)")
+_NUMBER = linear_pattern(
+    r"^\W*(?:(?:persona?|number|no|candidate)\b\W*)?(\d{1,4})(?:\.0)?(?![.,]?\d|\w)", re.IGNORECASE
+)
 _JOINTS = linear_pattern(r"[\W_]+")
 
 
@@ -36,8 +39,8 @@ def query_in(answer: str, passage: str) -> str:
 
 def _persona(found: Mapping[str, Any], personas: Sequence[str]) -> str:
     given = found.get(PERSONA)
-    if isinstance(given, int) and not isinstance(given, bool):
-        number = given
+    if isinstance(given, int | float) and not isinstance(given, bool) and given % 1 == 0:
+        number = int(given)
     else:
         text = text_under(found, PERSONA)
         named = [persona for persona in personas if same_text(persona) == same_text(text)]
@@ -51,13 +54,17 @@ def _persona(found: Mapping[str, Any], personas: Sequence[str]) -> str:
 
 
 def _option(found: Mapping[str, Any], key: str, options: Collection[str]) -> str:
-    """Return the option that is named, whatever its case and joints: "Yes or no" is "yes_or_no"."""
+    """Return the option that is named, whatever its case and joints: "Yes or no" is "yes_or_no".
+
+    Its description may follow the name, but no other option.
+    """
     chosen = _bare(text_under(found, key))
     named = [option for option in options if _bare(option) == chosen]
-    if not named:
+    named = named or [option for option in options if f" {_bare(option)} " in f" {chosen} "]
+    if len(named) != 1 or not f"{chosen} ".startswith(f"{_bare(named[0])} "):
         raise AnswerError(f"{key}: not among the options")
     return named[0]
 
 
 def _bare(name: str) -> str:
-    return _JOINTS.sub(" ", name.casefold()).strip()
+    return _JOINTS.sub(" ", name.casefold().replace("/", " or ")).strip()

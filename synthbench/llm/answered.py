@@ -9,12 +9,13 @@ from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.tables.characters import is_invisible
 
 REFUSAL = "refusal"
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
+_QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "「": "」", "‘": "’", "'": "'", "`": "`"}
+"""By opening quotation mark: the marks that may close it."""
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
     r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*+\s++|(?:new|neutral|bonus)\s++)?"
     r"(?:sentence|caption|headline|example|item|title|question|hypothes[ei]|paraphrase|contradiction|version|option|"
-    r"statement|variation|alternative)s?"
+    r"statement|variation|alternative|satz|句子)s?"
 )
 _NUMBER = linear_pattern(
     rf"^\s*+(?:[-*•–]\s++)?(?:\*\*|__)?(?:{_KIND}\s*+:?\s*+)?(?:no\.?\s*+|#\s*+)?"
@@ -24,7 +25,7 @@ _NUMBER = linear_pattern(
 )
 _BARE_NUMBER = linear_pattern(r"^\s*(?P<number>\d{1,3})\s*$")
 _ITEM_LABEL = linear_pattern(
-    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*+(?:\*\*|__)?\s*+:\s*+(?:\*\*|__)?\s*+(?=\S)"
+    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*+(?:\*\*|__)?\s*+[:：]\s*+(?:\*\*|__)?\s*+(?=\S)"
     # A heading in bold, whatever its text.
     r"|^\*\*[^*:]{1,40}(?::\*\*|\*\*\s*:)\s+(?=\S)",
     re.IGNORECASE,
@@ -38,12 +39,13 @@ _BULLET = linear_pattern(r"^\s*[-*•–‣▪]\s+")
 _INLINE_NUMBER = linear_pattern(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
 _OPENING = linear_pattern(
     r"^(?:sure|certainly|of course|absolutely|okay|ok|alright|great|no problem|here (?:is|are)|here's|"
-    r"below (?:is|are)|these are|the following|as requested|i've|i have)\b",
+    r"below (?:is|are)|these are|the following|as requested|i've|i have|hier (?:ist|sind))\b"
+    r"|^(?:natürlich|gerne?|selbstverständlich)(?:[!,.]|$)|^(?:好的|当然|没问题)[！。]?$",
     re.IGNORECASE,
 )
 _ABOUT = linear_pattern(
-    r"\b(?:(?:sentences?|captions?|paraphrased?|rewording|version|another way|examples?|answer|list)\b|"
-    r"contradict|rephras)",
+    r"\b(?:(?:sentences?|captions?|paraphrased?|rewording|version|another way|examples?|answer|list|"
+    r"satz|sätze|umformulierung|variante)\b|contradict|rephras)",
     re.IGNORECASE,
 )
 _CLOSING = linear_pattern(
@@ -53,20 +55,38 @@ _CLOSING = linear_pattern(
     r"th(?:is|ese) sentences? (?:keep|have|has|mean|convey|contradict|cover|are|is))",
     re.IGNORECASE,
 )
+_MADE = (
+    "(?:new|possible|rewritten|modified|revised|paraphrased|rephrased|generated|completed?|filled(?:[ -]in)?)"
+)
 _ANSWER_LABEL = linear_pattern(
     r"^(?:\*\*|__)?"
-    r"(?>(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s++)*)"
+    rf"(?:assistant|(?:(?:the|a|my) )?{_MADE} (?:paraphrase|contradiction|version|sentence|phrase) is|"
+    rf"(?>(?:(?:the|my|a|short|shorter|{_MADE})\s++)*)"
     r"(?:output|answer|response|result|paraphrase|contradiction|rewording|rephrasing|version|positive|"
-    r"(?:hard )?negative|sentence|phrase|text)(?:\s+(?:sentence|phrase|example|\d))?"
+    r"(?:hard )?negative|sentence|phrase|text|entailment|rephrased)(?:\s+(?:sentence|phrase|example|\d))?)"
     r"\s*+(?:\*\*|__)?\s*+:\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )
-_PASSAGE_LABEL = linear_pattern(
-    r"^(?:\*\*|__)?(?>(?:(?:the|a|new|other|hard|negative)\s++)*)(?:passage|document)\s*+:(?:\*\*|__)?\s*+(?=\S)",
+_OTHER_LABEL = linear_pattern(
+    r"^(?:\*\*|__)?"
+    r"(?:(?:(?:der|ein|mein) )?(?:neuer?|umformulierter?|umgeschriebener?) (?:satz|ausdruck)(?: lautet)?|"
+    r"ausgabe|antwort|umformulierung|umschreibung|widerspruch|"
+    r"(?:(?:好的|当然|没问题)[！，。])?(?:(?:以下|下面)是[^:：。！？]{0,20})?(?:新的?|改写后?的?|相反的?)?"
+    r"(?:句子|短语|输出|回答|答案|改写后?)|(?:新|改写后)的句子是)"
+    r"\s*+(?:\*\*|__)?\s*+[:：]\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )
+"""Labels in German and Chinese."""
+_PASSAGE_LABEL = linear_pattern(
+    r"^(?:\*\*|__)?(?>(?:(?:the|a|new|other|hard|negative)\s++)*)(?:passage|document)(?:\*\*|__)?\s*+:(?:\*\*|__)?\s*",
+    re.IGNORECASE,
+)
+_QUERY_LABEL = linear_pattern(r"^(?:\*\*|__)?query(?:\*\*|__)?\s*+:", re.IGNORECASE)
+_ABOUT_PASSAGE = linear_pattern(r"\b(?:passage|document|paragraph)\b|^here (?:you go|it is)\b", re.IGNORECASE)
 _INPUT_LABEL = linear_pattern(
-    r"^(?:\*\*|__)?(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
+    r"^(?:\*\*|__)?(?:(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?|eingabe|originalsatz|"
+    r"输入|原句)\s*[:：]",
+    re.IGNORECASE,
 )
 _ANNOUNCED = linear_pattern(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)")
 _LARGEST_GAP = 10
@@ -106,10 +126,16 @@ def sentence_in(answer: str) -> str:
 def passage_in(answer: str) -> str:
     """Return an answer's paragraphs on one line; "" if it has none.
 
-    Leaves out preambles, closing remarks, a label such as "Passage:", and quotation marks around the whole.
+    Leaves out preambles, closing remarks, a repeated query and passage, a label such as "Passage:", and
+    quotation marks around the whole.
     """
     lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
-    first, *others = [line for line in lines if not _is_chatter(line)] or lines or [""]
+    lines = [line for line in lines if not _CLOSING.match(line)] or lines or [""]
+    start = next((n for n, line in enumerate(lines) if not _announces_passage(line)), 0)
+    labelled = [n for n, line in enumerate(lines) if _PASSAGE_LABEL.match(line)]
+    if labelled and (_QUERY_LABEL.match(lines[start]) or _PASSAGE_LABEL.match(lines[start])):
+        start = labelled[-1]
+    first, *others = lines[start:]
     return _bare(" ".join((_without_preamble(_PASSAGE_LABEL.sub("", first)), *others)))
 
 
@@ -229,7 +255,14 @@ def _is_chatter(line: str) -> bool:
 
 def _is_announcement(line: str) -> bool:
     is_single = len(line.split()) == 1
-    return line.rstrip("*").endswith(":") or bool(_OPENING.match(line) and (is_single or _ABOUT.search(line)))
+    return line.rstrip("*").endswith((":", "：")) or bool(
+        _OPENING.match(line) and (is_single or _ABOUT.search(line))
+    )
+
+
+def _announces_passage(line: str) -> bool:
+    is_about = _ABOUT_PASSAGE.search(line) and not _PASSAGE_LABEL.match(line)
+    return _is_announcement(line) and bool(_OPENING.match(line) or is_about)
 
 
 def _without_mark(line: str) -> str:
@@ -242,7 +275,7 @@ def _without_mark(line: str) -> str:
 
 def _without_preamble(line: str) -> str:
     """Return the text after a label or announcement on the same line."""
-    labelled = _ANSWER_LABEL.match(line)
+    labelled = _ANSWER_LABEL.match(line) or _OTHER_LABEL.match(line)
     if labelled and line[labelled.end() :].strip():
         return line[labelled.end() :]
     announced = _ANNOUNCED.match(line)
@@ -268,7 +301,7 @@ def _without_remark(text: str) -> str:
     if remark and (remark["remark"].isdigit() or len(remark["remark"].split()) >= _LEAST_SAID):
         text = remark["sentence"]
     for mark in ('"', "“", "”"):
-        if text.count(mark) == 1 and not ({"“", "”"} <= {*text}):
+        if text.count(mark) == 1 and not ({"“", "”"} <= {*text} or "„" in text):
             text = text.removeprefix(mark).removesuffix(mark).strip()
     return text
 
@@ -279,11 +312,10 @@ def _enclosed(text: str) -> str | None:
             inner = text[len(mark) : -len(mark)]
             if mark not in inner:
                 return inner
-    closing = _QUOTES.get(text[0])
-    if closing is None:
-        return None
-    if text.endswith((closing, closing + ".", closing + ",")):
-        cut = text[1:].rstrip(".,") if not text.endswith(closing) else text[1:]
-        inner = cut[: -len(closing)]
-        return None if closing in inner and closing != "'" else inner
+    opening = text[0]
+    for closing in _QUOTES.get(opening, ""):
+        if text.endswith((closing, closing + ".", closing + ",")):
+            cut = text[1:].rstrip(".,") if not text.endswith(closing) else text[1:]
+            inner = cut[: -len(closing)]
+            return None if closing != "'" and (closing in inner or opening in inner) else inner
     return None

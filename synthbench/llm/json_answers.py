@@ -42,8 +42,15 @@ def json_values(answer: str) -> Sequence[Any]:
 
 
 def json_object(answer: str, keys: Collection[str]) -> Mapping[str, Any]:
-    """Return the object with the most of these keys, the first of several; raises AnswerError without any."""
-    objects = [value for value in json_values(answer) if isinstance(value, dict)]
+    """Return the object with the most of these keys, the first of several; raises AnswerError without any.
+
+    An object may be the only one in a list or in another object.
+    """
+    objects = []
+    for value in json_values(answer):
+        items = list(value.values()) if isinstance(value, dict) else value
+        inner = [item for item in items if isinstance(item, dict)]
+        objects += [value] * isinstance(value, dict) + inner * (len(inner) == 1)
     if not objects:
         raise AnswerError(NO_OBJECT)
     return max(objects, key=lambda each: sum(key in each for key in keys))

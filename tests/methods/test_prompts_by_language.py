@@ -7,7 +7,7 @@ import pytest
 from contract.stand_ins import sentences
 from pydantic import TypeAdapter, ValidationError
 
-from synthbench.api import GeneratedData, UserError, sentences_in
+from synthbench.api import GeneratedData, UserError, looks_like_a_refusal, sentence_in, sentences_in
 from synthbench.plugins.loading import component
 from synthbench.words.scripts import is_unspaced
 from synthbench_dino.tasks import ShippedOrOwn
@@ -93,6 +93,78 @@ def test_partial_in_chinese_needs_a_splitter_only_for_a_limit_of_words() -> None
 )
 def test_numbered_chinese_sentences_are_read(answer: str) -> None:
     assert sentences_in(answer) == ["狗喜欢跑。", "你好吗？"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("Neuer Satz: Jemand schläft.", "Jemand schläft."),
+        ("**Neuer Satz:** „Jemand schläft.“", "Jemand schläft."),
+        ("Der neue Satz lautet: Jemand schläft.", "Jemand schläft."),
+        ("Ausgabe: Jemand schläft.", "Jemand schläft."),
+        ("Eingabe: Ein Mann schläft.\nAusgabe: Jemand schläft.", "Jemand schläft."),
+        ("Hier ist der umformulierte Satz:\n\nJemand schläft.", "Jemand schläft."),
+        ("Hier ist ein neuer Satz: Jemand schläft.", "Jemand schläft."),
+        ("Natürlich!\n\nJemand schläft.", "Jemand schläft."),
+        ("Umformulierung: Jemand schläft.", "Jemand schläft."),
+        ("改写后：有人在睡觉。", "有人在睡觉。"),
+        ("输出：有人在睡觉。", "有人在睡觉。"),
+        ("输入：一个人在睡觉。\n输出：有人在睡觉。", "有人在睡觉。"),
+        ("好的，以下是改写后的句子：\n\n有人在睡觉。", "有人在睡觉。"),
+        ("好的，以下是改写后的句子：有人在睡觉。", "有人在睡觉。"),
+        ("**新的句子：**“有人在睡觉。”", "有人在睡觉。"),
+        ("好的！\n有人在睡觉。", "有人在睡觉。"),
+        ("改写后的句子是：「有人在睡觉。」", "有人在睡觉。"),
+    ],
+)
+def test_text_around_a_german_or_chinese_sentence_is_removed(answer: str, sentence: str) -> None:
+    assert sentence_in(answer) == sentence
+
+
+def test_german_and_chinese_items_lose_their_labels_and_preamble() -> None:
+    assert sentences_in("Hier sind zwei Sätze:\nSatz 1: Los!\nSatz 2: Halt!") == ["Los!", "Halt!"]
+    assert sentences_in("好的，以下是两个句子：\n句子1：快跑！\n句子2：停下！") == ["快跑！", "停下！"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Hier ist ein Hund.",
+        "Natürlich kommt er.",
+        "Gern geschehen.",
+        "Natürlich ist der Satz wahr.",
+        "Er sagte: nein.",
+        "Die Antwort lautet: nein.",
+        "Hier ist der Plan: wir gehen.",
+        "Ein neuer Satz Reifen: 400 Euro.",
+        "好的，我明天去。",
+        "当然不行。",
+        "他的回答：不。",
+        "以下是规则。",
+        "原因：下雨。",
+        "句子是：主语加谓语。",
+        "「快跑！」她说。",
+    ],
+)
+def test_german_and_chinese_sentences_stay_whole(sentence: str) -> None:
+    assert sentence_in(sentence) == sentence
+    assert sentences_in(f"1. {sentence}\n2. Ja.") == [sentence, "Ja."]
+    assert sentences_in(f"{sentence}\nJa.") == [sentence, "Ja."]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_shipped_sentences_are_read_unchanged(language: str) -> None:
+    prompts = SHIPPED.read_in(language)
+    assert prompts.positive and prompts.negative and prompts.sentences
+    texts = [
+        text
+        for each in (*prompts.positive, *prompts.negative)
+        for one in each.exemplars
+        for text in one.values()
+    ]
+    texts += [text for genre in prompts.sentences.genres.values() for text in genre.examples]
+    assert [sentence_in(text) for text in texts] == sentences_in("\n".join(texts)) == texts
+    assert not any(map(looks_like_a_refusal, texts))
 
 
 def test_chinese_exemplars_and_examples_are_chinese() -> None:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
+from synthbench.llm.answered import passage_in
 from synthbench.llm.client import LLM
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.preparing.mining import DrawNegatives, MineNegatives
@@ -112,11 +113,30 @@ def test_an_answer_that_is_no_negative_drops_the_record_with_its_reason(
         "**Passage:** It is tall. It is green.\n\nLet me know if you need another passage!",
         '"It is tall. It is green."',
         "```\nIt is tall.\n\nIt is green.\n```",
+        "Query: how tall?\nPassage: It is tall. It is green.",
+        "Passage: It is old.\n\n**Negative passage:**\nIt is tall. It is green.",
+        "Here it is:\n\nQuery: how tall?\n\nPassage:\nIt is tall. It is green.",
+        "Sure!\n\nHere you go:\n\nIt is tall. It is green.",
+        "Based on the query, another passage would be:\nIt is tall. It is green.",
     ],
 )
 def test_what_a_chat_model_puts_around_a_passage_is_left_out(answer: str, asks: Any) -> None:
     asks(lambda _: answer)
     assert [one.negative for one in written()] == ["It is tall. It is green."] * 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here's a passage:\nIt is tall. Steps:\nPlant it.\nNote what follows:\nIt grows.",
+        "It is tall.\nSteps:\nPlant it.",
+        "Steps:\nPlant it.",
+        "Trees grow.\nDocument: signed in 1992.",
+        "The query: a short history.\nIt is old.",
+    ],
+)
+def test_lines_of_a_passage_with_a_colon_belong_to_it(answer: str) -> None:
+    assert passage_in(answer) == " ".join(answer.removeprefix("Here's a passage:\n").split())
 
 
 def test_a_prompt_of_ones_own_may_hide_the_passage(asks: Any) -> None:

@@ -26,8 +26,24 @@ PLAIN = json.dumps(RECORD)
         json.dumps({"draft": "none"}) + PLAIN,
         PLAIN.replace("a text", "a\n text"),
         "<think>{not yet}</think>" + PLAIN,
+        f"[{PLAIN}]",
+        f'{{"example": {PLAIN}}}',
+        f'{{"task": "a task", "example": {PLAIN}}}',
+        json.dumps({**RECORD, "about": {"q": "another", "n": "no"}}),
     ],
-    ids=["plain", "fenced", "with remarks", "more keys", "two objects", "line break", "thoughts"],
+    ids=[
+        "plain",
+        "fenced",
+        "with remarks",
+        "more keys",
+        "two objects",
+        "line break",
+        "thoughts",
+        "in a list",
+        "in an object",
+        "in an object with a text",
+        "with an object in it",
+    ],
 )
 def test_a_record_is_parsed_whatever_text_surrounds_it(answer: str) -> None:
     assert texts_in(answer, KEYS) == TEXTS
@@ -44,6 +60,9 @@ def test_a_record_is_parsed_whatever_text_surrounds_it(answer: str) -> None:
         (str(RECORD), "no JSON"),
         (PLAIN[:-1] + ",}", "no JSON"),
         ('["a", "b", "c"]', "no JSON object"),
+        (f"[{PLAIN}, {PLAIN}]", "no JSON object"),
+        (f"[[{PLAIN}]]", "no JSON object"),
+        (f'{{"1": {PLAIN}, "2": {PLAIN}}}', "q: missing"),
         (json.dumps({"q": "a", "p": "b"}), "n: missing"),
         (json.dumps({**RECORD, "p": ["a text"]}), "p: no text"),
         (json.dumps({**RECORD, "p": None}), "p: no text"),
@@ -67,6 +86,8 @@ def test_an_unusable_record_has_a_reason(answer: str, reason: str) -> None:
         '["one", "two"]',
         'Sure:\n["one",\n "  two"]',
         '{"n": 2, "found": ["one", "two", " "]}',
+        '{"tasks": [{"task": "one"}, {"task": "two"}]}',
+        '[{"task": "one"}, "two"]',
     ],
 )
 def test_tasks_are_parsed_from_a_list_or_from_an_objects_list(answer: str) -> None:
@@ -74,7 +95,15 @@ def test_tasks_are_parsed_from_a_list_or_from_an_objects_list(answer: str) -> No
 
 
 @pytest.mark.parametrize(
-    "answer", ['{"tasks": "one; two"}', '{"tasks": []}', "[1, 2]", '{"tasks": ["one", 2]}']
+    "answer",
+    [
+        '{"tasks": "one; two"}',
+        '{"tasks": []}',
+        "[1, 2]",
+        '{"tasks": ["one", 2]}',
+        '{"tasks": [{"task": "one", "why": "it is new"}]}',
+        '{"tasks": [{"task": ["one"]}, {}]}',
+    ],
 )
 def test_other_answers_are_no_list_of_tasks(answer: str) -> None:
     with pytest.raises(AnswerError) as raised:

@@ -1,11 +1,13 @@
 """Reading of both steps' answers, and the reasons for refusals."""
 
 import json
+from itertools import product
 
 import pytest
 
 from synthbench.api import AnswerError
 from synthbench_personas.answers import configuration_in, query_in
+from synthbench_personas.prompts import SHIPPED
 
 PERSONAS = ("a cook", "a nurse on a night shift", "a judge")
 TYPES, DIFFICULTIES = ("keywords", "yes_or_no"), ("school", "research")
@@ -19,8 +21,18 @@ def read(answer: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "persona",
-    [2, "2", "2. a nurse on a night shift", "A nurse on a night shift."],
-    ids=["number", "its text", "number and text", "text"],
+    [
+        2,
+        2.0,
+        "2",
+        "2.0",
+        "2. a nurse on a night shift",
+        "A nurse on a night shift.",
+        "Person 2",
+        "persona #2",
+        "No. 2",
+        "Person 2: a nurse on a night shift",
+    ],
 )
 def test_a_persona_is_chosen_by_its_number_or_text(persona: object) -> None:
     assert read(json.dumps({**ANSWER, "persona": persona})) == CHOSEN
@@ -29,6 +41,29 @@ def test_a_persona_is_chosen_by_its_number_or_text(persona: object) -> None:
 @pytest.mark.parametrize("name", ["yes_or_no", "Yes or no", "YES-OR-NO", " yes_or_no. "])
 def test_an_option_is_read_whatever_its_case_and_joints(name: str) -> None:
     assert read(json.dumps({**ANSWER, "type": name}))["type"] == "yes_or_no"
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("keywords (search words without a sentence around them)", "keywords"),
+        ("Keywords: search words", "keywords"),
+        ("yes/no", "yes_or_no"),
+        ("Yes / No question", "yes_or_no"),
+        ("yes_or_no (a question that yes or no would answer)", "yes_or_no"),
+    ],
+)
+def test_an_option_may_be_followed_by_its_description(said: str, name: str) -> None:
+    assert read(json.dumps({**ANSWER, "type": said}))["type"] == name
+
+
+def test_every_shipped_option_is_read_as_the_prompt_shows_it() -> None:
+    shipped = SHIPPED.read()
+    assert shipped.types and shipped.difficulties
+    for kind, level in product(shipped.types.items(), shipped.difficulties.items()):
+        answer = {"persona": 1, "type": "{} ({})".format(*kind), "difficulty": "{} ({})".format(*level)}
+        found = configuration_in(json.dumps(answer), PERSONAS, shipped.types, shipped.difficulties)
+        assert (found["type"], found["difficulty"]) == (kind[0], level[0])
 
 
 def test_remarks_around_the_object_do_not_matter() -> None:
@@ -45,7 +80,16 @@ def test_remarks_around_the_object_do_not_matter() -> None:
         ("[1, 2]", "no JSON object"),
         (json.dumps({**ANSWER, "persona": 0}), "persona: none of the candidates"),
         (json.dumps({**ANSWER, "persona": 4}), "persona: none of the candidates"),
-        (json.dumps({**ANSWER, "persona": "No. 2"}), "persona: none of the candidates"),
+        (json.dumps({**ANSWER, "persona": 2.5}), "persona: no text"),
+        (json.dumps({**ANSWER, "persona": float("nan")}), "persona: no text"),
+        (json.dumps({**ANSWER, "persona": float("inf")}), "persona: no text"),
+        (json.dumps({**ANSWER, "persona": "2.5"}), "persona: none of the candidates"),
+        (json.dumps({**ANSWER, "persona": "Person 9"}), "persona: none of the candidates"),
+        (json.dumps({**ANSWER, "persona": "a pilot of 2 planes"}), "persona: none of the candidates"),
+        (json.dumps({**ANSWER, "type": "keywords or yes/no"}), "type: not among the options"),
+        (json.dumps({**ANSWER, "type": "no keywords"}), "type: not among the options"),
+        (json.dumps({**ANSWER, "type": "keywordsearch"}), "type: not among the options"),
+        (json.dumps({**ANSWER, "type": "yes"}), "type: not among the options"),
         (json.dumps({**ANSWER, "persona": True}), "persona: no text"),
         (json.dumps({**ANSWER, "persona": "a pilot"}), "persona: none of the candidates"),
         (json.dumps({**ANSWER, "type": "essay"}), "type: not among the options"),

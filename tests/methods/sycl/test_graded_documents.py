@@ -109,6 +109,7 @@ def test_an_answer_without_a_document_of_each_level_fails_with_a_reason(answer: 
 
 def test_remarks_around_the_object_do_not_matter() -> None:
     assert documents_in(f"Sure!\n```json\n{json.dumps(ANSWER)}\n```", KEYS, "q") == tuple(ANSWER.values())
+    assert documents_in(json.dumps({"documents": ANSWER}), KEYS, "q") == tuple(ANSWER.values())
 
 
 def test_an_answer_that_never_came_is_a_failure_and_labels_are_kept() -> None:

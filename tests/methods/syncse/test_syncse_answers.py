@@ -121,6 +121,16 @@ SINGLE = [
     f"New sentence: {HARP}",
     f"The rewritten sentence: {HARP}",
     f"Hard negative: {HARP}",
+    f"Completed sentence: {HARP}",
+    f"**Complete sentence:** {HARP}",
+    f'Filled-in sentence: "{HARP}"',
+    f"Filled sentence: {HARP}",
+    f"The complete sentence is: {HARP}",
+    f"A possible paraphrase is:\n{HARP}",
+    f"Entailment: {HARP}",
+    f"Rephrased: {HARP}",
+    f"Rephrased sentence: {HARP}",
+    f"Assistant: {HARP}",
     f"Sure! Here is a paraphrase:\n\n{HARP}",
     f"Of course. Here's another way to say it: {HARP}",
     f"Certainly. Here's a contradiction: {HARP}",
@@ -159,11 +169,48 @@ def test_one_sentence_is_extracted_from_every_form(answer: str) -> None:
         "I hope you are well.",
         "Let me know when you arrive.",
         "Here is the plan: we run.",
+        "The sentence is: ten years in prison.",
+        "My answer is: no.",
+        "The assistant left.",
+        "The assistant: a short film.",
+        "Entailment is hard: ask a logician.",
+        "A completed puzzle: 500 pieces.",
+        "The complete list is: bread and butter.",
     ],
 )
 def test_sentences_that_resemble_numbering_or_preambles_stay_whole(sentence: str) -> None:
     assert sentence_in(sentence) == sentence
     assert sentences_in(numbered([sentence, "Go!"])) == [sentence, "Go!"]
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ("„Ein Mann schläft.“", "Ein Mann schläft."),
+        ("„Ein Mann schläft.”", "Ein Mann schläft."),
+        ('„Ein Mann schläft."', "Ein Mann schläft."),
+        ("„Ein Mann schläft“.", "Ein Mann schläft"),
+        ("**„Ein Mann schläft.“**", "Ein Mann schläft."),
+        ('"„Komm!“, sagte er."', "„Komm!“, sagte er."),
+        ("Ein Mann schläft.“", "Ein Mann schläft."),
+        ("“Ein Mann schläft.", "Ein Mann schläft."),
+        *[
+            (kept, kept)
+            for kept in (
+                "Er sagte: „Komm!“",
+                "Er sagte: „Komm!”",
+                'Er sagte: „Komm!"',
+                "„Komm!“, sagte er.",
+                "„Ja“ und „Nein“",
+                "„Ja“ und „Nein”",
+                '„Ja“ oder „Nein"',
+            )
+        ],
+    ],
+)
+def test_quotation_marks_in_german_are_paired(written: str, sentence: str) -> None:
+    assert sentence_in(written) == sentence
+    assert sentences_in(numbered([written, "Go!"])) == [sentence, "Go!"]
 
 
 @pytest.mark.parametrize("answer", ["", " ", "\n", '""', "``````", "**"])
