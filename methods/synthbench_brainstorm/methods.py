@@ -48,7 +48,7 @@ _TOKENS_OF_SHORT_TEXTS = 50
 class Brainstorm(BrainstormSettings, Method):
     """Triplets for tasks invented by an LLM; `subset` is the category, `instruction` the task."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.TRIPLET
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}

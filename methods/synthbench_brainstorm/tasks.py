@@ -38,7 +38,7 @@ _TOKENS_PER_TASK = 22
 class BrainstormTasks(BrainstormSettings, Method):
     """Tasks of one category, invented by an LLM; `subset` is the category."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SENTENCE
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}

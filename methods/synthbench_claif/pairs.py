@@ -83,7 +83,7 @@ class Filling(WithPrompts[PairPrompts]):
 class CLAIFPairs(Filling, Method):
     """Pairs made by filling masked sentences; until graded, the score is the share of unmasked words."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SCORED_PAIR
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}

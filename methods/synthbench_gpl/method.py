@@ -69,7 +69,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     keeps the best queries (`keep-consistent`) and trains on them.
     """
 
-    version = 1
+    version = 2
     record_kind = RecordKind.PAIR
     uses_llm = True
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED

@@ -44,7 +44,7 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     one checks here: `keep-consistent` and `judge` do. A passage that shares no word with another is counted.
     """
 
-    version = 1
+    version = 2
     record_kind = RecordKind.PAIR
     uses_llm = True
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED

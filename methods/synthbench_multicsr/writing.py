@@ -81,7 +81,7 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
 class MultiCSRTriplets(TripletWriting):
     """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one, written by the LLM."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.TRIPLET
     uses_llm = True
 

@@ -79,7 +79,7 @@ class PersonaConfigurations(PersonaSettings):
     `subset` is the type, `label` the difficulty, `instruction` the persona.
     """
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SENTENCE
     uses_llm = True
     asks_for: ClassVar[str] = "configurations"

@@ -48,7 +48,7 @@ class PersonaQueries(PersonaSettings):
     `subset` is the type, `label` the difficulty, `instruction` the persona and what the prompt's pools gave.
     """
 
-    version = 1
+    version = 2
     record_kind = RecordKind.PAIR
     uses_llm = True
     asks_for: ClassVar[str] = "queries of personas"

@@ -42,7 +42,7 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
     The levels are evenly spaced grades from 1 to 0. `instruction` is what the prompt's pools gave.
     """
 
-    version = 1
+    version = 2
     record_kind = RecordKind.RANKING
     uses_llm = True
     shipped: ClassVar[ShippedPrompts[GradedPrompts]] = SHIPPED

@@ -30,7 +30,7 @@ _SENTENCE_SETTINGS = {"size", "sentences", "seed", "filters", "genres", "domain"
 class SynCSEPartial(WithLabels, WithExemplars):
     """SynCSE-partial: positives and hard negatives for given sentences."""
 
-    version = 2
+    version = 3
     record_kind = RecordKind.TRIPLET
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
@@ -114,14 +114,14 @@ class _Written(WithSentences, WithLabels, Method):
 class SynCSEScratch(WithSubject, _Written):
     """SynCSE-scratch: sentences of all genres, or of a domain, and their positives and hard negatives."""
 
-    version = 2
+    version = 3
     title = "syncse-scratch"
 
 
 class SynCSENaive(_Written):
     """Naive generation: no genres or topics, and always the same prompt and exemplars."""
 
-    version = 2
+    version = 3
     title = "syncse-naive"
     is_naive = True
 

@@ -70,7 +70,7 @@ class WithSubject(WithSentences):
 class SynCSESentences(WithSubject, WithSeed, Method):
     """Sentences written by an LLM; `label` is the genre or the domain."""
 
-    version = 2
+    version = 3
     record_kind = RecordKind.SENTENCE
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}

@@ -55,7 +55,7 @@ def _check_words(records: Records, words: str | None, what: str) -> None:
 class DropRefusals(Step):
     """Drop records with a sentence in which a chat model declines its task ("I cannot paraphrase ...")."""
 
-    version = 2
+    version = 3
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the records without a sentence that looks like a refusal."""

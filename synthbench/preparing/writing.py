@@ -51,7 +51,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
     counted by the first reason.
     """
 
-    version = 1
+    version = 2
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     uses_llm = True
     after_answers = frozenset({"add"})
