@@ -105,7 +105,7 @@ def report(folder: Path) -> dict[str, bytes]:
     (table,) = folder.glob("*/*/table.csv")
     left_out = ("report.html", ".written.json")
     found = {file.name: file.read_bytes() for file in table.parent.iterdir() if file.name not in left_out}
-    for name in ("costs.md", "costs.tex"):
+    for name in ("costs.md", "costs.tex", "notes.md", "notes.tex"):
         lines = found[name].splitlines(keepends=True)
         found[name] = b"".join(line for line in lines if b"In doubt, since" not in line)
     rows = list(csv.DictReader(found["costs.csv"].decode().splitlines()))
