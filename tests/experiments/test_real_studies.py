@@ -10,7 +10,7 @@ from small_experiment import Project, finished
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "reports"
 STUDIES = ("generators_real_layer", "word_vectors_real")
-"""The quickest two, with texts by LLMs and with word vectors; all others have the same parts."""
+"""The quickest two, with texts by LLMs and with word vectors; another takes up to 14 minutes."""
 
 pytestmark = pytest.mark.experiments
 

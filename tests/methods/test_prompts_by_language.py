@@ -152,8 +152,7 @@ def test_german_and_chinese_sentences_stay_whole(sentence: str) -> None:
     assert sentences_in(f"{sentence}\nJa.") == [sentence, "Ja."]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_shipped_sentences_are_read_unchanged(language: str) -> None:
+def _shipped_sentences(language: str) -> list[str]:
     prompts = SHIPPED.read_in(language)
     assert prompts.positive and prompts.negative and prompts.sentences
     texts = [
@@ -163,21 +162,18 @@ def test_shipped_sentences_are_read_unchanged(language: str) -> None:
         for text in one.values()
     ]
     texts += [text for genre in prompts.sentences.genres.values() for text in genre.examples]
+    return texts
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_shipped_sentences_are_read_unchanged(language: str) -> None:
+    texts = _shipped_sentences(language)
     assert [sentence_in(text) for text in texts] == sentences_in("\n".join(texts)) == texts
     assert not any(map(looks_like_a_refusal, texts))
 
 
 def test_chinese_exemplars_and_examples_are_chinese() -> None:
-    prompts = SHIPPED.read_in("zh")
-    assert prompts.positive and prompts.negative and prompts.sentences
-    texts = [
-        text
-        for each in (*prompts.positive, *prompts.negative)
-        for one in each.exemplars
-        for text in one.values()
-    ]
-    texts += [text for genre in prompts.sentences.genres.values() for text in genre.examples]
-    assert all(map(is_unspaced, texts))
+    assert all(map(is_unspaced, _shipped_sentences("zh")))
 
 
 @pytest.mark.parametrize(("task", "similar"), [("sts-de", "dasselbe bedeuten"), ("sts-zh", "意思相同")])
