@@ -28,7 +28,7 @@ from rank_bm25 import BM25Okapi
 from synthbench.bm25.index import BM25Index
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.words import words_between_spaces as tokens
+from synthbench.words.scripts import words_between_spaces as tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

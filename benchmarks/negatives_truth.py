@@ -18,7 +18,7 @@ from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.results.collect import collect
-from synthbench.worlds.sandbox.llm.choosing import sentences_told
+from synthbench.worlds.sandbox.parsing import sentences_told
 from synthbench.worlds.sandbox.relevance import relevance_of
 
 FILE = Path(__file__).parents[1] / "experiments/studies/negatives_sandbox.yaml"

@@ -14,7 +14,8 @@ from pathlib import Path
 from statistics import mean
 
 from synthbench.bm25 import nearest_by_words
-from synthbench.words import Splitter, split_words, words_alone
+from synthbench.words import split_words
+from synthbench.words.scripts import Splitter, words_alone
 
 SPLITTERS: Mapping[str, Splitter] = {
     "spaces": lambda text: split_words(text.lower(), None) or [text],

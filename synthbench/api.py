@@ -10,6 +10,7 @@ from synthbench.bm25 import WordNeighbours, nearest_by_words
 from synthbench.bm25.top_k import greatest
 from synthbench.data.conversions import convert, distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.likeness import directions
 from synthbench.data.quality import kl_divergence
 from synthbench.data.reading import Content, Faults, json_lines, text_of
 from synthbench.data.records import (
@@ -112,7 +113,8 @@ from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
 from synthbench.tables.numbers import number_in
-from synthbench.words import Words, check_words, split_words, words_between_spaces, words_setting
+from synthbench.words import Words, check_words, split_words, words_setting
+from synthbench.words.scripts import words_between_spaces
 
 __all__ = [
     "AS_SENT",
@@ -209,6 +211,7 @@ __all__ = [
     "convert",
     "device_name",
     "did_you_mean",
+    "directions",
     "distinct_sentences",
     "drawn",
     "drawn_chat",

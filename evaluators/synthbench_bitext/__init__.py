@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from synthbench.api import Encoder, Evaluation, Evaluator, PairScorer, RecordKind, SyntheticDataset, UserError
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    PairScorer,
+    RecordKind,
+    SyntheticDataset,
+    UserError,
+    directions,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,16 +35,8 @@ class Bitext(Evaluator):
     version: ClassVar[int] = 1
     record_kind: ClassVar[RecordKind] = RecordKind.PAIR
     needs_encoder: ClassVar[bool] = True
-
-    @property
-    def main_score(self) -> str:
-        """Name of the score for tables: the mean accuracy of both directions."""
-        return "accuracy"
-
-    @property
-    def main_score_title(self) -> str:
-        """The accuracy in words."""
-        return "accuracy of the nearest translation, mean of both directions"
+    main_score: ClassVar[str] = "accuracy"
+    main_score_title: ClassVar[str] = "accuracy of the nearest translation, mean of both directions"
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if one side has fewer than two distinct texts."""
@@ -111,6 +112,4 @@ def _unit(vectors: "NDArray[np.float32]", task: str) -> "NDArray[np.float32]":
 
     if not np.isfinite(vectors).all():
         raise UserError(f"{task}: the model gives vectors that are not finite")
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return unit
+    return directions(vectors)

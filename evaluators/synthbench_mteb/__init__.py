@@ -38,6 +38,9 @@ class MTEB(TaskProvider):
     version: ClassVar[int] = 1
     record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
     needs_encoder: ClassVar[bool] = True
+    main_score: ClassVar[str] = "main_score"
+    main_score_title: ClassVar[str] = ""
+    """Empty: each task names its main score itself."""
 
     benchmark: str | None = Field(
         None,
@@ -90,16 +93,6 @@ class MTEB(TaskProvider):
         for task in tasks:
             evaluator.check_name(task)
         return evaluator, tasks
-
-    @property
-    def main_score(self) -> str:
-        """mteb's name for the main score, which varies between tasks."""
-        return "main_score"
-
-    @property
-    def main_score_title(self) -> str:
-        """Empty: each task names its main score itself."""
-        return ""
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return nothing, since mteb chooses the texts to encode."""

@@ -32,16 +32,12 @@ class PairThresholds:
         # Between adjacent floats, halfway is one of the two.
         halfway = np.where(halfway > levels[1:], halfway, levels[:-1])
         cuts = np.concatenate([levels[:1] + 1, halfway, levels[-1:]])
-        true, false = (_num_above(scores[mask], levels) for mask in (is_positive, ~is_positive))
+        true, false = (
+            np.concatenate([[0], _num_reaching(scores[mask], levels)]) for mask in (is_positive, ~is_positive)
+        )
         f1 = 2 * true / (true + false + true[-1])
         accuracy = true - false
         return cls(float(cuts[f1.argmax()]), float(cuts[accuracy.argmax()]))
-
-
-def _num_above(scores: "NDArray[np.float64]", levels: "NDArray[np.float64]") -> "NDArray[np.int64]":
-    """Return 0, then the number of scores that reach each level; `levels` descend."""
-    reached = len(scores) - np.searchsorted(np.sort(scores), levels, side="left")
-    return np.concatenate([[0], reached])
 
 
 def f1(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> float:

@@ -39,6 +39,8 @@ class Retrieval(Evaluator):
     record_kind: ClassVar[RecordKind] = RecordKind.RETRIEVAL
     needs_encoder: ClassVar[bool] = True
     takes_searchers: ClassVar[bool] = True
+    main_score: ClassVar[str] = "ndcg_at_10"
+    main_score_title: ClassVar[str] = "nDCG@10"
 
     similarity: Literal["cosine", "dot"] = Field(
         "cosine",
@@ -49,16 +51,6 @@ class Retrieval(Evaluator):
         description="leave out the passage with the query's own id, as in ArguAna and Quora, whose "
         "queries are passages",
     )
-
-    @property
-    def main_score(self) -> str:
-        """Name of the score for tables."""
-        return "ndcg_at_10"
-
-    @property
-    def main_score_title(self) -> str:
-        """The measure in words."""
-        return "nDCG@10"
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if there are no queries or no passages."""

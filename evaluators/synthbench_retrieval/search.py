@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from synthbench.api import Encoder, RetrievalText, Searcher, UserError, of_passages, of_queries
+from synthbench.api import Encoder, RetrievalText, Searcher, UserError, greatest, of_passages, of_queries
 from synthbench_retrieval import Retrieval
 from synthbench_retrieval.measures import DEPTH
 
@@ -91,28 +91,14 @@ def _best_rows(blocks: Iterable[NDArray[np.float64]], excluded: Sequence[int]) -
     `blocks` have the similarities, shape (queries, some passages), in the order of the rows. `excluded` is
     the row that a query must not find, -1 for none.
     """
-    best = [np.zeros(0, np.int64) for _ in excluded]
-    similarities = [np.zeros(0) for _ in excluded]
+    own = np.array(excluded)[:, None]
+    best, similarities = np.zeros((len(own), 0), np.int64), np.zeros((len(own), 0))
     start = 0
     for block in blocks:
-        size = block.shape[1]
-        for number, without in enumerate(excluded):
-            if start <= without < start + size:
-                block[number, without - start] = -np.inf
-            both = np.concatenate([similarities[number], block[number]])
-            rows = np.concatenate([best[number], np.arange(start, start + size)])
-            if without >= 0:
-                rows, both = rows[both > -np.inf], both[both > -np.inf]
-            kept = _first(both)
-            best[number], similarities[number] = rows[kept], both[kept]
-        start += size
-    return best
-
-
-def _first(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions of the 100 greatest values in order; ties go to the first positions."""
-    if len(values) <= DEPTH:
-        return np.argsort(-values, kind="stable")
-    least = np.partition(values, len(values) - DEPTH)[len(values) - DEPTH]
-    candidates = np.flatnonzero(values >= least)
-    return candidates[np.argsort(-values[candidates], kind="stable")][:DEPTH]
+        rows = np.arange(start, start + block.shape[1])
+        block[own == rows] = -np.inf
+        both = np.hstack([similarities, block])
+        columns, similarities = greatest(both, min(DEPTH, both.shape[1]))
+        best = np.take_along_axis(np.hstack([best, np.broadcast_to(rows, block.shape)]), columns, axis=1)
+        start += block.shape[1]
+    return [found[kept] for found, kept in zip(best, similarities > -np.inf, strict=True)]

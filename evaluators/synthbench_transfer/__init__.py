@@ -42,6 +42,7 @@ class Transfer(Evaluator):
     record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
     needs_encoder: ClassVar[bool] = True
     learns_from: ClassVar[Collection[str]] = ("train", "dev")
+    main_score: ClassVar[str] = "accuracy"
 
     classifier: Literal["senteval", "logistic-regression"] = Field(
         "senteval",
@@ -60,11 +61,6 @@ class Transfer(Evaluator):
         lt=2**32,
         description="seed of the folds; for `senteval`, also of initial weights and batches",
     )
-
-    @property
-    def main_score(self) -> str:
-        """Name of the score for tables."""
-        return "accuracy"
 
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError for dev data without train data."""

@@ -7,12 +7,13 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from synthbench.api import (
-    Component,
     Failure,
     GenerationContext,
     Labeller,
+    Method,
+    Need,
+    RecordKind,
     ScoredPair,
-    TrainedModel,
     Unit,
     UserError,
     added_field,
@@ -23,9 +24,10 @@ from synthbench.api import (
 CROSS_ENCODER, LABELLER = "cross_encoder", "labeller"
 
 
-class WithLabeller(Component):
+class WithLabeller(Method):
     """Settings of methods that label with a cross-encoder, their dependency, or with another labeller."""
 
+    record_kind = RecordKind.SCORED_PAIR
     cross_encoder: dict[str, Any] | None = added_field(
         None,
         description="the labeller: settings of the trainer `cross-encoder`, such as `base: {model: ...}`, "
@@ -47,7 +49,7 @@ class WithLabeller(Component):
             raise ValueError("needs either `cross_encoder` or `labeller`")
         return self
 
-    def labelling_needs(self) -> Mapping[str, TrainedModel]:
+    def needs(self) -> Mapping[str, Need]:
         """Return the labeller's model, if it has one.
 
         A cross-encoder is trained on gold and, if the role "dev" has a source, selected on dev.
@@ -56,12 +58,11 @@ class WithLabeller(Component):
             return self.labeller.needs(LABELLER, self.seed)
         return {CROSS_ENCODER: trained_on_gold("cross-encoder", self.cross_encoder or {}, self.seed)}
 
-    @property
-    def asks_llm(self) -> bool:
-        """Whether an LLM labels."""
+    def needs_llm(self) -> bool:
+        """Return whether an LLM labels."""
         return self.labeller is not None and self.labeller.uses_llm
 
-    def check_dev(self, given: Collection[str]) -> None:
+    def check_sources(self, given: Collection[str]) -> None:
         """Raise UserError if the labeller would learn nothing from the role dev."""
         if "dev" in given and self.labeller is not None and not self.labeller.learns:
             raise UserError(f"the labeller `{self.labeller.kind}` learns nothing from 'dev'")

@@ -1,6 +1,6 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -10,7 +10,6 @@ from synthbench.api import (
     Expected,
     GeneratedData,
     GenerationContext,
-    Method,
     Need,
     Record,
     RecordKind,
@@ -31,10 +30,10 @@ from synthbench_augsbert.samplers import (
     SelectingSampler,
     SemanticSearchSampler,
 )
-from synthbench_augsbert.searching import FoundPairs, already_found
+from synthbench_augsbert.searching import OPTIONAL_SOURCES, SOURCES, FoundPairs, already_found
 
 
-class AugSBERT(WithLabeller, Method):
+class AugSBERT(WithLabeller):
     """New pairs of gold sentences, labelled by a cross-encoder trained on the gold pairs.
 
     With the role `sentences`, pairs of those new sentences instead. Yields only the silver pairs; an
@@ -43,12 +42,8 @@ class AugSBERT(WithLabeller, Method):
     """
 
     version = 2
-    record_kind = RecordKind.SCORED_PAIR
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
-    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {
-        "dev": RecordKind.SCORED_PAIR,
-        SENTENCES: RecordKind.SENTENCE,
-    }
+    source_roles: ClassVar[Mapping[str, RecordKind]] = SOURCES
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = OPTIONAL_SOURCES
 
     sampler: Annotated[
         RandomSampler | KDESampler | BM25Sampler | SemanticSearchSampler | BM25SemanticSampler,
@@ -64,8 +59,8 @@ class AugSBERT(WithLabeller, Method):
         if isinstance(self.sampler, SelectingSampler):
             return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}
         if isinstance(self.sampler, SemanticSearchSampler):
-            return {**self.labelling_needs(), **self.sampler.needs(self.seed)}
-        return self.labelling_needs()
+            return {**super().needs(), **self.sampler.needs(self.seed)}
+        return super().needs()
 
     def version_in_use(self) -> int:
         """Return 2 for BM25, which formerly paired sentences without a common word; 1 for other samplers."""
@@ -106,11 +101,7 @@ class AugSBERT(WithLabeller, Method):
 
     def needs_llm(self) -> bool:
         """Return whether it asks an LLM itself."""
-        return self.asks_llm and not isinstance(self.sampler, SelectingSampler)
-
-    def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if the labeller would learn nothing from dev."""
-        self.check_dev(given)
+        return super().needs_llm() and not isinstance(self.sampler, SelectingSampler)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests to an LLM as labeller, one per pair."""
@@ -199,7 +190,7 @@ NOTHING_OF_ITS_OWN = (
 )
 
 
-class AugSBERTDomain(WithLabeller, Method):
+class AugSBERTDomain(WithLabeller):
     """The pairs of a target domain, labelled by a cross-encoder trained on a source domain's gold.
 
     The target pairs' own scores are ignored. An experiment trains the bi-encoder only on this data. Training
@@ -207,24 +198,11 @@ class AugSBERTDomain(WithLabeller, Method):
     """
 
     version = 1
-    record_kind = RecordKind.SCORED_PAIR
     source_roles: ClassVar[Mapping[str, RecordKind]] = {
         "gold": RecordKind.SCORED_PAIR,
         "target": RecordKind.SCORED_PAIR,
     }
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
-
-    def needs(self) -> Mapping[str, Need]:
-        """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
-        return self.labelling_needs()
-
-    def needs_llm(self) -> bool:
-        """Return whether an LLM labels."""
-        return self.asks_llm
-
-    def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if the labeller would learn nothing from dev."""
-        self.check_dev(given)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests to an LLM as labeller, one per pair."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synthbench.api import greatest
+from synthbench.api import directions, greatest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,24 +55,16 @@ def nearest(
     """
     if not 1 <= k < len(vectors):
         raise ValueError(f"k is {k}, not between 1 and {len(vectors) - 1}")
-    units = _units(vectors)
+    units = np.ascontiguousarray(directions(vectors))
     found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
     return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
-
-
-def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return the vectors scaled to length 1; a zero vector stays zero, with cosine 0 to all."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
 
 def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
     """Return the indices of the k nearest neighbours of every vector of length 1, shape (len(units), k).
 
-    Best first by the cosine at six decimals, then by index. Raises ValueError unless 1 <= k < len(units).
+    Best first by the cosine at six decimals, then by index. `k` is at least 1 and less than len(units).
     """
-    if not 1 <= k < len(units):
-        raise ValueError(f"k is {k}, not between 1 and {len(units) - 1}")
     tiles = _tiles(len(units), k)
     top = _Top(len(units), k)
     for tile in tiles:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Annotated, Any, ClassVar, Literal, Protocol, overload
+from typing import Annotated, Any, ClassVar, Literal, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -48,29 +48,6 @@ class Candidates:
 
     pairs: Sequence[IndexPair]
     dropped: Mapping[str, int] = field(default_factory=dict)
-
-
-class PairSampler(Protocol):
-    """Selects new pairs: no sentence with itself, no gold pair in either order, none twice."""
-
-    @property
-    def description(self) -> str:
-        """Name and settings, as stored with every pair."""
-
-    def check(self, pool: GoldSentences) -> None:
-        """Raise UserError if the sentences can't give the requested pairs; quick."""
-
-    def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Return the candidates in an order that depends only on `pool`, the settings and `seed`.
-
-        Raises UserError as `check` does.
-        """
-
-    def unit_key(self, position: int, pair: IndexPair) -> str:
-        """Return the unit key of a candidate's label in the journal."""
-
-    def most_pairs(self, num_sentences: int) -> int:
-        """Return the maximum number of pairs of `num_sentences` sentences."""
 
 
 class SamplerConfig(BaseModel):
@@ -141,7 +118,7 @@ class RandomSampler(SamplerConfig):
 
     def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are fewer than `size` new pairs."""
-        check_size(self.name, self.size, pool)
+        check_size(self.size, pool)
 
     def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Number all pairs and draw among the numbers of pairs that are not gold.
@@ -182,7 +159,7 @@ class KDESampler(SelectingSampler):
 
     def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are fewer than `size` new pairs."""
-        check_size(self.name, self.size, pool)
+        check_size(self.size, pool)
 
     def others(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the random sampler of `size` pairs."""
@@ -256,7 +233,7 @@ class BM25Sampler(NeighbourSampler):
         return self.k * num_sentences
 
 
-def check_size(sampler: str, size: int, pool: GoldSentences) -> None:
+def check_size(size: int, pool: GoldSentences) -> None:
     """Raise UserError if there are fewer than `size` new pairs."""
     if size > pool.num_new_pairs:
         raise UserError(
@@ -385,6 +362,14 @@ class SemanticSearchSampler(SemanticSettings):
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` per sentence."""
         return self.k * num_sentences
+
+
+PairSampler = RandomSampler | BM25Sampler | SemanticSearchSampler
+"""Selects new pairs: no sentence with itself, no gold pair in either order, none twice.
+
+`check` is quick and raises UserError if the sentences can't give the requested pairs. The order of `sample`'s
+candidates depends only on the sentences, the settings and the seed.
+"""
 
 
 class BM25SemanticSampler(SemanticSettings, SelectingSampler):

@@ -1,21 +1,11 @@
 """Parse the JSON in an LLM's answer: a list of tasks, or the three texts of a record."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from synthbench.api import AnswerError, has_content, json_object, json_values, same_text, text_under
 from synthbench_brainstorm.prompts import Keys
 
 NO_TASKS = "no list of tasks"
-
-
-@dataclass(frozen=True, slots=True)
-class TripletTexts:
-    """The three texts of a record."""
-
-    anchor: str
-    positive: str
-    negative: str
 
 
 def tasks_in(answer: str) -> list[str]:
@@ -36,8 +26,11 @@ def _only_value(item: Any) -> Any:  # noqa: ANN401 - any JSON
     return next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else item
 
 
-def texts_in(answer: str, keys: Keys) -> TripletTexts:
-    """Return the texts of a record in an answer; raises AnswerError if one is missing, empty or repeated."""
+def texts_in(answer: str, keys: Keys) -> list[str]:
+    """Return anchor, positive and negative in an answer.
+
+    Raises AnswerError if one is missing, empty or repeated.
+    """
     names = (keys.anchor, keys.positive, keys.negative)
     found = json_object(answer, names)
     texts = [text_under(found, name) for name in names]
@@ -45,4 +38,4 @@ def texts_in(answer: str, keys: Keys) -> TripletTexts:
         earlier = [same_text(text) for text in texts[:position]]
         if same_text(texts[position]) in earlier:
             raise AnswerError(f"{name}: equal to {names[earlier.index(same_text(texts[position]))]}")
-    return TripletTexts(*texts)
+    return texts

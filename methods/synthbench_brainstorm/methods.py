@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
 from synthbench.api import (
     AnsweredItem,
@@ -14,7 +14,6 @@ from synthbench.api import (
     Expected,
     GeneratedData,
     GenerationContext,
-    Method,
     Need,
     OpenSampling,
     RecordKind,
@@ -45,19 +44,18 @@ _TOKENS_WITHOUT_LENGTH = {Category.SHORT_SHORT: 80, Category.LONG_LONG: 400, Cat
 _TOKENS_OF_SHORT_TEXTS = 50
 
 
-class Brainstorm(BrainstormSettings, Method):
+class Brainstorm(BrainstormSettings):
     """Triplets for tasks invented by an LLM; `subset` is the category, `instruction` the task."""
 
     version = 2
     record_kind = RecordKind.TRIPLET
-    uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
     size: int = Field(
         ge=1, description="number of requested records, one per request; dropped ones are not replaced"
     )
-    categories: dict[Category, Annotated[float, Field(gt=0)]] = Field(
+    categories: dict[Annotated[Category, Field(strict=False)], Annotated[float, Field(gt=0)]] = Field(
         default_factory=lambda: dict.fromkeys(Category, 1.0),
+        min_length=1,
         description="category -> weight among the records; categories not listed have none",
     )
     tasks_per_category: int = Field(200, ge=1, description="requested tasks per category, 20 per request")
@@ -69,27 +67,9 @@ class Brainstorm(BrainstormSettings, Method):
     )
     record_sampling: OpenSampling = Field(OpenSampling(), description="sampling of records")
 
-    @field_validator("categories", mode="before")
-    @classmethod
-    def _by_name(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Accept category names, also under strict validation."""
-        if not isinstance(given, dict):
-            return given
-        return {Category(name) if name in set(Category) else name: weight for name, weight in given.items()}
-
-    @model_validator(mode="after")
-    def _has_a_category(self) -> Self:
-        if not self.categories:
-            raise ValueError("categories: needs one at least")
-        return self
-
     def prompt_names(self) -> tuple[Category, ...]:
         """Return the categories of the records."""
         return tuple(category for category in Category if category in self.categories)
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def needs(self) -> Mapping[str, Need]:
         """Return the tasks of each category with tasks, shared by all rows with the same settings."""
@@ -99,7 +79,7 @@ class Brainstorm(BrainstormSettings, Method):
                 TASKS_METHOD,
                 {
                     **shared,
-                    **self._own_prompts(category),
+                    **self.own_prompts([category]),
                     "category": category.value,
                     "size": self.tasks_per_category,
                 },
@@ -128,10 +108,6 @@ class Brainstorm(BrainstormSettings, Method):
         asked = ((each.key, each) for each in self._all(self._tasks(context)))
         for about in answered_items("asking for records", self.size, asked, self._request, context):
             yield self._unit(about, context.llm.model)
-
-    def _own_prompts(self, category: Category) -> dict[str, Any]:
-        own = self.prompts and self.prompts.only([category])
-        return {"prompts": own} if own else {}
 
     def _shares(self) -> dict[Category, int]:
         """Return the number of records per category, in the order of `Category`, without zeros."""
@@ -179,10 +155,9 @@ class Brainstorm(BrainstormSettings, Method):
         }
 
         def triplet(answer: str) -> Triplet:
-            texts = texts_in(answer, asked.chats.prompts.keys)
-            task, query = asked.task, texts.anchor
-            anchor = INSTRUCTED.format(task=task, query=query) if self.instructions else query
-            return Triplet(anchor=anchor, positive=texts.positive, negative=texts.negative, **columns)
+            query, positive, negative = texts_in(answer, asked.chats.prompts.keys)
+            anchor = INSTRUCTED.format(task=asked.task, query=query) if self.instructions else query
+            return Triplet(anchor=anchor, positive=positive, negative=negative, **columns)
 
         return about.unit(triplet, columns)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from synthbench.api import OpenSampling, ShippedPrompts, WithPrompts
+from synthbench.api import Method, OpenSampling, ShippedPrompts, WithPrompts
 from synthbench_brainstorm.prompts import SHIPPED, BrainstormPrompts, Category, prompts_of
 from synthbench_brainstorm.requests import Chats
 
@@ -21,18 +21,21 @@ def _is_gone(given: object) -> None:
 _Removed = Annotated[None, BeforeValidator(_is_gone)]
 
 
-class BrainstormSettings(WithPrompts[BrainstormPrompts]):
+class BrainstormSettings(WithPrompts[BrainstormPrompts], Method):
     """Seed and prompts of both steps, and the sampling of tasks."""
 
+    uses_llm = True
     shipped: ClassVar[ShippedPrompts[BrainstormPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "tasks and records"
 
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
-    prompt_file: Annotated[None, BeforeValidator(_is_gone)] = Field(
-        None, description="removed: use `prompts`"
-    )
+    prompt_file: _Removed = Field(None, description="removed: use `prompts`")
     # Both steps sample at temperature 1 and top-p 1 (appendix C of the paper).
     task_sampling: OpenSampling = Field(OpenSampling(), description="sampling of tasks")
+
+    def can_be_sharded(self) -> bool:
+        """True: requests are independent."""
+        return True
 
     def revisions(self) -> Mapping[str, str]:
         """Return what identities have always held for the shipped prompts."""

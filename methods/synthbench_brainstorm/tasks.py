@@ -1,7 +1,7 @@
 """Step 1: tasks of one category, twenty per request."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,6 @@ from synthbench.api import (
     Expected,
     Failure,
     GenerationContext,
-    Method,
     Record,
     RecordKind,
     Sentence,
@@ -35,13 +34,11 @@ SURPLUS = "more than were asked for"
 _TOKENS_PER_TASK = 22
 
 
-class BrainstormTasks(BrainstormSettings, Method):
+class BrainstormTasks(BrainstormSettings):
     """Tasks of one category, invented by an LLM; `subset` is the category."""
 
     version = 2
     record_kind = RecordKind.SENTENCE
-    uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
     category: Category = Field(strict=False, description="short-long, long-short, short-short or long-long")
     size: int = Field(
@@ -57,10 +54,6 @@ class BrainstormTasks(BrainstormSettings, Method):
     def prompt_names(self) -> tuple[Category, ...]:
         """Return the category."""
         return (self.category,)
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Return the expected LLM requests and tokens."""

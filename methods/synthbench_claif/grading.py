@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -14,9 +13,7 @@ from synthbench.api import (
     GeneratedData,
     GenerationContext,
     Judge,
-    Method,
     Need,
-    RecordKind,
     ScoredPair,
     SyntheticDataset,
     Unit,
@@ -38,22 +35,15 @@ class ExplainedGrade(Judge):
     )
 
 
-class CLAIF(Filling, Method):
+class CLAIF(Filling):
     """Pairs made by filling masked sentences, graded by the LLM with an explanation (Cheng et al. 2023)."""
 
     version = 2
-    record_kind = RecordKind.SCORED_PAIR
-    uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
     judge: ExplainedGrade = Field(
         ExplainedGrade(),
         description="the question to the LLM about each pair; its grade becomes the score",
     )
-
-    def can_be_sharded(self) -> bool:
-        """True: questions are independent."""
-        return True
 
     def needs(self) -> Mapping[str, Need]:
         """Return the pairs as a dependency, which rows with other questions share."""

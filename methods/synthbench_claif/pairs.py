@@ -39,9 +39,12 @@ _TOKENS_PER_SENTENCE = 18
 _NUM_PRICED = 20
 
 
-class Filling(WithPrompts[PairPrompts]):
+class Filling(WithPrompts[PairPrompts], Method):
     """Settings for masking and filling."""
 
+    record_kind = RecordKind.SCORED_PAIR
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
     shipped: ClassVar[ShippedPrompts[PairPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "filling masks"
 
@@ -63,6 +66,10 @@ class Filling(WithPrompts[PairPrompts]):
             raise ValueError(f"each rate once, is {list(rates)}; `generations` asks for several of each")
         return rates
 
+    def can_be_sharded(self) -> bool:
+        """True: requests are independent."""
+        return True
+
     def prompt_names(self) -> list[str]:
         """Return the names of the prompts that the mask rates need."""
         used = {FILL: any(self.mask_rates), PARAPHRASE: 0 in self.mask_rates}
@@ -80,17 +87,10 @@ class Filling(WithPrompts[PairPrompts]):
         return None if number is None else number * len(self.mask_rates) * self.generations
 
 
-class CLAIFPairs(Filling, Method):
+class CLAIFPairs(Filling):
     """Pairs made by filling masked sentences; until graded, the score is the share of unmasked words."""
 
     version = 2
-    record_kind = RecordKind.SCORED_PAIR
-    uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the expected LLM requests and tokens."""

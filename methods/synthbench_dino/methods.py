@@ -22,7 +22,7 @@ from synthbench.api import (
     WritingCost,
     Written,
 )
-from synthbench_dino.tasks import ShippedOrOwn, TextLabel, TextTask, counterlabels
+from synthbench_dino.tasks import PLACEHOLDER, ShippedOrOwn, TextLabel, check_counterlabels
 from synthbench_dino.writing import Tally, TopK, TopP, WritingSettings, dropped, failure
 
 FIRST_TEXTS = "x1"
@@ -40,24 +40,31 @@ class DINOTexts(WritingSettings, Method):
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "DINOTexts":
-        TextTask(labels=self.labels)
+        check_counterlabels(self.labels)
+        for name, label in self.labels.items():
+            if PLACEHOLDER in label.instruction:
+                raise ValueError(
+                    f"label '{name}': {PLACEHOLDER} stands for a given text, and here there is none; leave it"
+                    " out"
+                )
         return self
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Return lines on texts, tokens, memory and time."""
-        num_inputs = -(-self.size // len(self.labels))
-        return self.writing_cost(counterlabels(self.labels), 1, num_inputs).lines()
+        return self._cost().lines()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the number of texts and the work of writing."""
-        num_inputs = -(-self.size // len(self.labels))
-        return self.writing_cost(counterlabels(self.labels), 1, num_inputs).expected()
+        return self._cost().expected()
+
+    def _cost(self) -> WritingCost:
+        return self.writing_cost(self.labels, 1, -(-self.size // len(self.labels)))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per text."""
         num_mine = sum(map(context.is_mine, range(self.size)))
         with Tally(context, "writing texts", num_mine, "texts") as tally:
-            written = self.write(self._jobs(context), counterlabels(self.labels), 1, context)
+            written = self.write(self._jobs(context), self.labels, 1, context)
             for unit in map(self._unit, written):
                 tally.count(unit)
                 yield unit
@@ -141,7 +148,7 @@ class DINO(WritingSettings, Method):
             **settings,
             **own,
             "decay": 0.0,
-            "labels": self.task.first_texts().model_dump(mode="json")["labels"],
+            "labels": {name: text.model_dump(mode="json") for name, text in self.task.first_texts().items()},
         }
         return {FIRST_TEXTS: GeneratedData(method="dino-texts", config=config, sources={})}
 
@@ -161,7 +168,7 @@ class DINO(WritingSettings, Method):
         num_inputs = num_records.get(FIRST_TEXTS) if self.x1 is None else self.x1.size
         if num_inputs is None:
             return None
-        return self.writing_cost(counterlabels(self.task.labels), self.samples, num_inputs)
+        return self.writing_cost(self.task.labels, self.samples, num_inputs)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per first text and label."""
@@ -181,7 +188,7 @@ class DINO(WritingSettings, Method):
         by_id = {text.id: text for text in texts}
         yield from (unit for text in texts for unit in self._unfit(text, indices, context))
         jobs = (job for text in texts if is_one_line(text) for job in self._jobs(text, context))
-        for written in self.write(jobs, counterlabels(self.task.labels), self.samples, context):
+        for written in self.write(jobs, self.task.labels, self.samples, context):
             yield self._unit(by_id[written.job.key], written, indices)
 
     def _jobs(self, text: Sentence, context: GenerationContext) -> Iterator[Job]:

@@ -1,6 +1,6 @@
 """Instructions and counterlabels by label; self-debiasing avoids counterlabels (arXiv 2104.07540)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from importlib import resources
 from typing import Annotated, Any
@@ -13,12 +13,6 @@ Counterlabels = Annotated[
     tuple[str, ...],
     Field(strict=False, description="labels whose prompts the text should fit less well than its own"),
 ]
-
-
-def _instruction(text: str) -> str:
-    if not text.endswith(QUOTE):
-        raise ValueError(f"must end with an opening quotation mark, for the text ends at the next: {text!r}")
-    return text
 
 
 Instruction = Annotated[
@@ -40,7 +34,11 @@ class TextLabel(_TaskSection):
     @field_validator("instruction")
     @classmethod
     def _opens_a_text(cls, text: str) -> str:
-        return _instruction(text)
+        if not text.endswith(QUOTE):
+            raise ValueError(
+                f"must end with an opening quotation mark, for the text ends at the next: {text!r}"
+            )
+        return text
 
     @property
     def description(self) -> str:
@@ -68,7 +66,8 @@ class PairLabel(TextLabel):
         return self.instruction.partition(PLACEHOLDER)[0]
 
 
-def _check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
+def check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
+    """Raise ValueError if a counterlabel is no label, or counterlabels go round in a circle."""
     for name, label in labels.items():
         unknown = [counter for counter in label.counterlabels if counter not in labels]
         if unknown:
@@ -81,23 +80,6 @@ def _check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
         raise ValueError(f"counterlabels go round in a circle: {' -> '.join(error.args[1])}") from None
 
 
-class TextTask(_TaskSection):
-    """Texts from scratch, of one kind per label."""
-
-    labels: dict[str, TextLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
-
-    @model_validator(mode="after")
-    def _labels_fit(self) -> "TextTask":
-        _check_counterlabels(self.labels)
-        for name, label in self.labels.items():
-            if PLACEHOLDER in label.instruction:
-                raise ValueError(
-                    f"label '{name}': {PLACEHOLDER} stands for a given text, and here there is none; leave it"
-                    " out"
-                )
-        return self
-
-
 class PairTask(_TaskSection):
     """Second texts for first ones, of one kind per label."""
 
@@ -105,7 +87,7 @@ class PairTask(_TaskSection):
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "PairTask":
-        _check_counterlabels(self.labels)
+        check_counterlabels(self.labels)
         for name in self.labels:
             self.score(name)
         return self
@@ -133,15 +115,9 @@ class PairTask(_TaskSection):
             if f"{QUOTE}{PLACEHOLDER}{QUOTE}" not in label.instruction:
                 raise ValueError(f"label '{name}': for `x1:`, {PLACEHOLDER} must be in quotation marks")
 
-    def first_texts(self) -> TextTask:
-        """Return the task for first texts: each prompt up to the first text, without counterlabels."""
-        labels = {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}
-        return TextTask(labels=labels)
-
-
-def counterlabels(labels: Mapping[str, TextLabel]) -> dict[str, Sequence[str]]:
-    """Return the counterlabels of each label."""
-    return {name: label.counterlabels for name, label in labels.items()}
+    def first_texts(self) -> dict[str, TextLabel]:
+        """Return the labels of first texts: each prompt up to the first text, without counterlabels."""
+        return {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}
 
 
 def _shipped(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any, Self
 
@@ -22,6 +22,7 @@ from synthbench.api import (
     WritingTask,
     Written,
 )
+from synthbench_dino.tasks import TextLabel
 
 SECONDS_BETWEEN_LINES = 30.0
 TopK = Annotated[
@@ -65,7 +66,7 @@ class WritingSettings(Component):
     def write(
         self,
         jobs: Iterable[Job],
-        counterlabels: Mapping[str, Sequence[str]],
+        labels: Mapping[str, TextLabel],
         num_samples: int,
         context: GenerationContext,
     ) -> Iterator[Written]:
@@ -77,26 +78,25 @@ class WritingSettings(Component):
         causal = self.language_model.load(context.runtime)
         writer = Writer(
             causal,
-            self._task(counterlabels, num_samples),
+            self._task(labels, num_samples),
             sequences=context.runtime.num_sequences(causal.device.type),
             say=context.progress.say,
         )
         yield from writer.write(chain([first], jobs))
 
-    def writing_cost(
-        self, counterlabels: Mapping[str, Sequence[str]], num_samples: int, num_inputs: int
-    ) -> WritingCost:
+    def writing_cost(self, labels: Mapping[str, TextLabel], num_samples: int, num_inputs: int) -> WritingCost:
         """Return the cost of writing texts of every label for `num_inputs` inputs."""
-        task = self._task(counterlabels, num_samples)
-        return WritingCost(self.language_model, task, num_inputs, tuple(counterlabels))
+        task = self._task(labels, num_samples)
+        return WritingCost(self.language_model, task, num_inputs, tuple(labels))
 
-    def _task(self, counterlabels: Mapping[str, Sequence[str]], num_samples: int) -> WritingTask:
+    def _task(self, labels: Mapping[str, TextLabel], num_samples: int) -> WritingTask:
         sampling = Sampling(
             decay=self.decay,
             top_k=self.top_k or None,
             top_p=self.top_p if self.top_p < 1 else None,
             max_new_tokens=self.max_new_tokens,
         )
+        counterlabels = {name: label.counterlabels for name, label in labels.items()}
         return WritingTask(counterlabels, sampling, Amounts(num_samples, self.tries), self.seed)
 
 

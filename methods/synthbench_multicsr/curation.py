@@ -16,7 +16,6 @@ from synthbench.api import (
     GenerationContext,
     Judge,
     Need,
-    RecordKind,
     SyntheticDataset,
     Triplet,
     Unit,
@@ -42,8 +41,6 @@ class MultiCSR(TripletWriting):
     """
 
     version = 1
-    record_kind = RecordKind.TRIPLET
-    uses_llm = True
 
     judge: Judge = Field(Judge(), description="the question to the LLM about each pair of a triplet")
     positive_from: float = Field(
@@ -75,10 +72,6 @@ class MultiCSR(TripletWriting):
                 grades = f"judge.grades of {lowest} to {highest}"
                 raise ValueError(f"{name}: must be from {least} to {most} with {grades}, is {value:g}")
         return self
-
-    def can_be_sharded(self) -> bool:
-        """True: triplets are independent."""
-        return True
 
     def needs(self) -> Mapping[str, Need]:
         """Return the triplets of stage 1 as a dependency, which rows with other curation share."""

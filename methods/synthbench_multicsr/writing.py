@@ -52,6 +52,8 @@ _Chats = Callable[[str, str, str], PromptChat]
 class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
     """Settings for writing positives and hard negatives."""
 
+    record_kind = RecordKind.TRIPLET
+    uses_llm = True
     shipped: ClassVar[ShippedPrompts[TripletPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives and hard negatives"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
@@ -73,6 +75,10 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
             raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
         return self
 
+    def can_be_sharded(self) -> bool:
+        """True: sentences are independent."""
+        return True
+
     def prompt_names(self) -> tuple[str, ...]:
         """Return the names of both prompts."""
         return KINDS
@@ -82,8 +88,6 @@ class MultiCSRTriplets(TripletWriting):
     """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one, written by the LLM."""
 
     version = 2
-    record_kind = RecordKind.TRIPLET
-    uses_llm = True
 
     def needs_llm(self) -> bool:
         """Return whether an LLM writes."""
@@ -92,10 +96,6 @@ class MultiCSRTriplets(TripletWriting):
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the sequence-to-sequence model, if there is one."""
         return {} if self.seq2seq is None else self.seq2seq.fingerprint()
-
-    def can_be_sharded(self) -> bool:
-        """True: sentences are independent."""
-        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return requests and tokens: two for each sentence; None without the LLM."""

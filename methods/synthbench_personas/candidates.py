@@ -1,13 +1,8 @@
-"""The personas that step 1 chooses from: those nearest to each passage, or drawn ones."""
+"""The personas nearest to each passage, from which step 1 chooses."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from synthbench.api import Encoder, drawn, greatest, of_passages, of_queries
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from synthbench.api import Encoder, directions, greatest, of_passages, of_queries
 
 AT_ONCE, CELLS = 256, 32_000_000
 """Passages compared at once: at most AT_ONCE, and at most CELLS cosines; in all shards the same ones."""
@@ -25,25 +20,10 @@ def nearest_personas(
     import numpy as np
 
     number = min(number, len(personas))
-    of_personas = _directions(of_passages(encoder).encode(personas))
+    of_personas = directions(of_passages(encoder).encode(personas))
     at_once = max(1, min(AT_ONCE, CELLS // len(personas)))
     for start in range(0, len(passages), at_once):
-        vectors = _directions(of_queries(encoder).encode(passages[start : start + at_once]))
+        vectors = directions(of_queries(encoder).encode(passages[start : start + at_once]))
         indices, _ = greatest(np.round(vectors @ of_personas.T, DECIMALS), number)
         for row in indices.tolist():
             yield tuple(personas[index] for index in row)
-
-
-def drawn_personas(
-    ids: Sequence[str], personas: Sequence[str], number: int, seed: int
-) -> Iterator[tuple[str, ...]]:
-    """Yield `number` random personas for each passage, which depend on the seed and the passage's id."""
-    return (drawn(personas, number, seed, identity, "personas") for identity in ids)
-
-
-def _directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return the vectors scaled to length 1; a zero vector stays zero, with cosine 0 to all."""
-    import numpy as np
-
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms == 0, 1, norms), np.float32)

@@ -28,7 +28,7 @@ from synthbench.api import (
     hashed_number,
 )
 from synthbench_personas.answers import DIFFICULTY, PERSONA, TYPE, configuration_in
-from synthbench_personas.candidates import drawn_personas, nearest_personas
+from synthbench_personas.candidates import nearest_personas
 from synthbench_personas.prompts import OF_CONFIGURATIONS, SHIPPED, PersonaPrompts
 
 METHOD = "persona-configurations"
@@ -41,6 +41,7 @@ _TOKENS_PER_CONFIGURATION = 25
 class PersonaSettings(WithPrompts[PersonaPrompts], Method):
     """Settings of both steps that decide the configurations."""
 
+    uses_llm = True
     shipped: ClassVar[ShippedPrompts[PersonaPrompts]] = SHIPPED
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {PERSONAS: RecordKind.SENTENCE}
@@ -81,7 +82,6 @@ class PersonaConfigurations(PersonaSettings):
 
     version = 2
     record_kind = RecordKind.SENTENCE
-    uses_llm = True
     asks_for: ClassVar[str] = "configurations"
 
     def prompt_names(self) -> tuple[str, ...]:
@@ -126,8 +126,9 @@ class PersonaConfigurations(PersonaSettings):
         personas = self.all_prompts.personas if given is None else given.column("sentence")
         assert personas is not None
         personas = list(dict.fromkeys(personas))
+        found: Iterator[tuple[str, ...]]
         if self.encoder is None:
-            found = drawn_personas([each.id for each in passages], personas, self.candidates, self.seed)
+            found = (drawn(personas, self.candidates, self.seed, each.id, "personas") for each in passages)
         else:
             texts = [each.sentence for each in passages]
             found = nearest_personas(texts, personas, self.candidates, context.encoder(ENCODER))

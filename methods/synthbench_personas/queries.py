@@ -50,7 +50,6 @@ class PersonaQueries(PersonaSettings):
 
     version = 2
     record_kind = RecordKind.PAIR
-    uses_llm = True
     asks_for: ClassVar[str] = "queries of personas"
 
     query_sampling: OpenSampling = Field(OpenSampling(), description="sampling of queries")
@@ -64,8 +63,7 @@ class PersonaQueries(PersonaSettings):
         settings = self.model_dump(
             mode="json", include=set(PersonaConfigurations.model_fields) - {"prompts"}, exclude_none=True
         )
-        own = self.prompts and self.prompts.only(OF_CONFIGURATIONS)
-        settings |= {"prompts": own} if own else {}
+        settings |= self.own_prompts(OF_CONFIGURATIONS)
         roles = {role: role for role in (PASSAGES, PERSONAS)}
         return {CONFIGURATIONS: GeneratedData(CONFIGURATIONS_METHOD, settings, roles)}
 

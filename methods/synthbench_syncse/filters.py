@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from synthbench.api import (
     Words,
     check_words,
-    linear_pattern,
+    has_content,
     looks_like_a_refusal,
+    same_text,
     split_words,
     words_setting,
 )
@@ -17,8 +18,6 @@ DUPLICATE = "duplicate"
 EMPTY = "empty"
 IDENTICAL = "identical"
 REFUSAL = "refusal"
-_CONTENT = linear_pattern(r"[^\W_]")
-_ENDS = " .!?…\"'“”‘’"
 
 
 class Filters(BaseModel):
@@ -46,11 +45,11 @@ class Filters(BaseModel):
 
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
         """Return why a sentence is dropped, "" to keep it; it must not repeat any of `not_like`."""
-        if not _CONTENT.search(sentence):
+        if not has_content(sentence):
             return EMPTY
         if self.refusals and looks_like_a_refusal(sentence):
             return REFUSAL
-        if key(sentence) in map(key, not_like):
+        if same_text(sentence) in map(same_text, not_like):
             return IDENTICAL
         if self.max_words and len(split_words(sentence, self.words)) > self.max_words:
             return f"more than {self.max_words} words"
@@ -61,9 +60,9 @@ class Filters(BaseModel):
         seen: set[str] = set()
         for sentence in sentences:
             reason = self.reason(sentence)
-            if not reason and key(sentence) in seen:
+            if not reason and same_text(sentence) in seen:
                 reason = DUPLICATE
-            seen.add(key(sentence))
+            seen.add(same_text(sentence))
             yield sentence, reason
 
 
@@ -73,8 +72,3 @@ class FiltersOfAnyLength(Filters):
     max_words: int | None = Field(
         None, ge=1, description="maximum words (separated by white space) of a sentence; null: no limit"
     )
-
-
-def key(sentence: str) -> str:
-    """Return the sentence for comparison: without case, extra white space and punctuation at its ends."""
-    return " ".join(sentence.casefold().split()).strip(_ENDS)

@@ -11,7 +11,6 @@ from synthbench.api import (
     Expected,
     GeneratedData,
     GenerationContext,
-    Method,
     Need,
     RecordKind,
     SyntheticDataset,
@@ -32,15 +31,10 @@ class SynCSEPartial(WithLabels, WithExemplars):
 
     version = 3
     record_kind = RecordKind.TRIPLET
-    uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {EXEMPLARS: RecordKind.TRIPLET}
 
     filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="filters for sentences")
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the expected LLM requests and tokens."""
@@ -66,18 +60,12 @@ class SynCSEPartial(WithLabels, WithExemplars):
         return Labelling(self, "syncse-partial", exemplars=exemplars).units(sources[SENTENCES], context)
 
 
-class _Written(WithSentences, WithLabels, Method):
+class _Written(WithSentences, WithLabels):
     """Positives and hard negatives for sentences that the LLM writes first, as a data set of their own."""
 
     record_kind = RecordKind.TRIPLET
-    uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
     title: ClassVar[str]
     is_naive: ClassVar[bool] = False
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def prompt_names(self) -> tuple[str, ...]:
         """Return the names of both kinds; the sentences name their own."""
@@ -105,9 +93,7 @@ class _Written(WithSentences, WithLabels, Method):
     def _sentence_settings(self) -> dict[str, Any]:
         own = self.model_dump(mode="json", include=_SENTENCE_SETTINGS)
         given = {name: value for name, value in own.items() if value is not None}
-        prompts = self.prompts and self.prompts.only([SENTENCES])
-        if prompts:
-            given["prompts"] = prompts
+        given |= self.own_prompts([SENTENCES])
         return {**given, "naive": True} if self.is_naive else given
 
 

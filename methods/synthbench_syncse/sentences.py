@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -13,7 +13,6 @@ from synthbench.api import (
     Expected,
     Failure,
     GenerationContext,
-    Method,
     Record,
     RecordKind,
     Sentence,
@@ -67,19 +66,13 @@ class WithSubject(WithSentences):
         return self
 
 
-class SynCSESentences(WithSubject, WithSeed, Method):
+class SynCSESentences(WithSubject, WithSeed):
     """Sentences written by an LLM; `label` is the genre or the domain."""
 
     version = 3
     record_kind = RecordKind.SENTENCE
-    uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
     naive: bool = Field(False, description="always the same prompt and example, without genres and topics")
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Return the expected LLM requests and tokens."""

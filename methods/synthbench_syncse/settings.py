@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from synthbench.api import (
     AS_SENT,
     ChatSampling,
-    Component,
+    Method,
     Penalty,
     ShippedPrompts,
     Temperature,
@@ -59,18 +59,23 @@ class SentenceSampling(ChatSampling):
     frequency_penalty: Penalty = Field(0.3, description=AS_SENT)
 
 
-class WithSeed(Component):
+class WithSeed(Method):
     """The seed of all draws, and the filters of all answers."""
 
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
     filters: Filters = Field(Filters(), description="filters for sentences")
 
 
-class WithSynCSEPrompts(WithPrompts[SynCSEPrompts]):
-    """The prompts."""
+class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
+    """A method with these prompts."""
 
+    uses_llm = True
     shipped: ClassVar[ShippedPrompts[SynCSEPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives, hard negatives and new sentences"
+
+    def can_be_sharded(self) -> bool:
+        """True: requests are independent."""
+        return True
 
     def table_notes(self) -> tuple[str, ...]:
         """Return a note on the origin of the prompts."""

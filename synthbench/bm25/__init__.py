@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synthbench.words import Splitter, words_between_spaces
+from synthbench.words.scripts import Splitter, words_between_spaces
 
 __all__ = ["WordNeighbours", "nearest_by_words"]
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg.blas import dgemm, sgemm
 
 from synthbench.bm25.top_k import first_of_each, greatest, lower_bound
-from synthbench.words import Splitter, words_between_spaces
+from synthbench.words.scripts import Splitter, words_between_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -149,7 +149,8 @@ class Batch:
         if not len(targets):
             return
         length = int(self._lengths[origins[targets]].max()) - 1
-        self._key_values.move(targets, origins[targets], length)
+        to, of = uploaded(self._device, targets, origins[targets])
+        self._key_values.copy_from(self._key_values, to, of, length)
         self._lengths, self._latest = self._lengths[origins], self._latest[origins]
         places = np.argsort(origins).tolist()
         for row in self.rows:

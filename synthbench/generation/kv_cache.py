@@ -1,14 +1,12 @@
 """The KV cache: keys and values of several sequences, and its adapter for transformers' models."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from synthbench.generation.memory import rounded, uploaded
+from synthbench.generation.memory import rounded
 
 
 class KeyValues:
@@ -56,11 +54,6 @@ class KeyValues:
         """Make room for sequences of up to this length."""
         if self.length < longest:
             self.grow(rounded(longest))
-
-    def move(self, targets: NDArray[Any], origins: NDArray[Any], length: int) -> None:
-        """Copy the first `length` positions of sequences `origins` into rows `targets`."""
-        to, of = uploaded(self.layers[0].device, targets, origins)
-        self.copy_from(self, to, of, length)
 
     def copy_from(self, other: "KeyValues", targets: Tensor, origins: Tensor, length: int) -> None:
         """Copy the first `length` positions of sequences `origins` of `other` into rows `targets`.

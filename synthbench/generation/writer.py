@@ -193,7 +193,8 @@ class Scheduler:
             else:
                 taken.append(each)
                 self._in_work[id(each)] = each
-                num_waiting += self._task.amounts.samples * sum(map(self._num_sequences_of, each.labels))
+                num_sequences = sum(len(self._task.prompts_of(label)) for label in each.labels)
+                num_waiting += self._task.amounts.samples * num_sequences
             self._next = next(self._inputs, None)
         if taken:
             read = self._prompts.read([self._needed(each) for each in taken])
@@ -273,9 +274,6 @@ class Scheduler:
         """Return the prompts that the unfinished labels need."""
         names = dict.fromkeys(name for label in each.labels for name in self._task.prompts_of(label))
         return {name: each.prompts[name] for name in names}
-
-    def _num_sequences_of(self, label: str) -> int:
-        return len(self._task.prompts_of(label))
 
     def _is_too_long(self, each: Input) -> bool:
         longest = max(map(len, self._needed(each).values()))

@@ -13,7 +13,8 @@ from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
 from synthbench.models.search_encoders import search_encoder
-from synthbench.words import Splitter, check_words, has_unspaced, pairs_of_letters
+from synthbench.words import check_words
+from synthbench.words.scripts import Splitter, has_unspaced, pairs_of_letters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

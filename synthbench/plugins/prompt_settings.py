@@ -122,6 +122,11 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
         """The user's prompts, and the shipped ones under other names."""
         return cast("_F", self.shipped.under(self.prompts))
 
+    def own_prompts(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the setting `prompts` of a dependency that reads these names; {} if the user's lack them."""
+        own = self.prompts and self.prompts.only(names)
+        return {"prompts": own} if own else {}
+
     def table_notes(self) -> tuple[str, ...]:
         """Return a note on the origin of the prompts."""
         return (f"Prompts for {self.asks_for}: {self.shipped.origin(self.prompts, self.prompt_names())}.",)

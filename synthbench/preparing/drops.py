@@ -145,9 +145,6 @@ class DropDuplicates(Step):
         return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
-PAIR = "pair"
-
-
 class DropOverlap(Step):
     """Drop records that share a sentence or pair with other sources, such as test sets.
 
@@ -178,7 +175,7 @@ class DropOverlap(Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the records that share nothing with the sources."""
-        if self.by == PAIR:
+        if self.by == "pair":
             index = TestIndex(_rows(self.sources, context), checks=())
             return (record for record in records if not index.has_pair(record.texts()))
         return self._without_found(records, context)

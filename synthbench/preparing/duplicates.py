@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -36,6 +36,9 @@ class _NearDuplicateStep(Step):
     is dropped if it is near a kept one, so the order of records does not matter.
     """
 
+    name: ClassVar[str]
+    """Seeds the shuffle, with the step's seed."""
+
     seed: int = Field(0, description="seed of the choice among near records")
 
     @abstractmethod
@@ -44,9 +47,9 @@ class _NearDuplicateStep(Step):
     ) -> "NDArray[np.bool_]":
         """Return whether to keep each record, shape (records,); `order` has the rows, first choice first."""
 
-    def kept(self, records: Records, context: StepContext, name: str) -> Iterator[Record]:
-        """Yield the kept records in order; `name` seeds the shuffle with the step's name."""
-        order = shuffled(name, self.seed, (each for (each,) in records.rows_of("id")))
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield one record of each group of near ones, in order."""
+        order = shuffled(self.name, self.seed, (each for (each,) in records.rows_of("id")))
         for record, stays in zip(records, self.kept_mask(records, order, context), strict=True):
             if stays:
                 yield record
@@ -60,6 +63,7 @@ class DropNearDuplicates(_NearDuplicateStep):
     """
 
     version = 1
+    name = "drop-near-duplicates"
 
     threshold: float = Field(
         NEAR, ge=0.5, le=1.0, description="minimum Jaccard similarity of two near sentences' 5-grams"
@@ -69,10 +73,6 @@ class DropNearDuplicates(_NearDuplicateStep):
         """Return the bytes of two sentences' bands per record, and of their buckets."""
         return num_records * 2.0 * (512 if self.threshold >= NEAR else 1024)
 
-    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield one record of each group of near ones."""
-        return self.kept(records, context, "drop-near-duplicates")
-
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext
     ) -> "NDArray[np.bool_]":
@@ -80,9 +80,8 @@ class DropNearDuplicates(_NearDuplicateStep):
         import numpy as np
 
         stays = np.ones(len(order), bool)
-        places = np.empty_like(order)
-        places[order] = np.arange(len(order))
-        texts, buckets = self._in_buckets(records, places, context)
+        # The inverse permutation: each row's place in the order.
+        texts, buckets = self._in_buckets(records, order.argsort(), context)
         in_company = np.logical_and.reduce([each.has_company() for each in buckets])
         with context.progress.task("looking for near-duplicates", int(in_company.sum())) as task:
             for place in np.flatnonzero(in_company).tolist():
@@ -132,6 +131,7 @@ class SemanticDedup(_NearDuplicateStep):
     """
 
     version = 1
+    name = "semantic-dedup"
 
     encoder: dict[str, Any] = Field(
         description="the encoder: settings of the trainer `none`, such as `base: {model: ...}`"
@@ -141,10 +141,6 @@ class SemanticDedup(_NearDuplicateStep):
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the encoder."""
         return {ENCODER: TrainedModel("none", self.encoder, (), 0)}
-
-    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield one record of each group of near ones."""
-        return self.kept(records, context, "semantic-dedup")
 
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext

@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Self
@@ -342,11 +341,12 @@ class JudgeStep(WithLabellers):
         """Yield the kept records; unclear answers are counted, whether kept or dropped."""
         found = dict(self._verdicts(records, context))
         unclear = {key for key, verdict in found.items() if verdict.value is None}
-        high = {key for key, verdict in found.items() if verdict.value is not None and self._is_high(verdict)}
+        high = {key for key, verdict in found.items() if self._is_high(verdict)}
         stay = high | (unclear if self.unclear == "keep" else set())
         if self.unclear == "drop":
-            for reason, number in self._reasons(found[key] for key in unclear).items():
-                context.count_dropped(reason, number)
+            # Incomplete answers are counted by kind, apart from complete but unclear ones.
+            for key in unclear:
+                context.count_dropped(kind_in(found[key].reason) or "unclear answer")
         context.measure("judge: unclear answers", float(len(unclear)))
         is_graded = self.question is None or self.question.grades is not None
         context.count_dropped("low grade" if is_graded else "no", len(found) - len(high | unclear))
@@ -362,10 +362,6 @@ class JudgeStep(WithLabellers):
                 for each in verdicts(self.question, asked, context.llm):
                     yield each
                     task.advance(1)
-
-    def _reasons(self, unclear: Iterable[Verdict]) -> Counter[str]:
-        """Count incomplete answers by kind, apart from complete but unclear ones."""
-        return Counter(kind_in(verdict.reason) or "unclear answer" for verdict in unclear)
 
     def _is_high(self, verdict: Verdict) -> bool:
         lowest, highest = self._grades

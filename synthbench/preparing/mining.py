@@ -31,7 +31,18 @@ ROWS = 16_384
 """Vectors read from the disk at once."""
 
 
-class MineNegatives(Step):
+class TripletStep(Step):
+    """Make triplets of pairs, or of triplets with other texts, whose teacher's scores they lose."""
+
+    kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
+    scores_triplets = False
+
+    def kind_after(self, kind: RecordKind) -> RecordKind:
+        """Return the kind of the results: triplets."""
+        return RecordKind.TRIPLET
+
+
+class MineNegatives(TripletStep):
     """Add hard negatives to each pair: other records' positives that a miner finds near its anchor.
 
     The miner is an encoder, by sentence-transformers' search, or BM25, whose negatives share an anchor's
@@ -40,8 +51,6 @@ class MineNegatives(Step):
     """
 
     version = 2
-    kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
-    scores_triplets = False
     reads_queries = True
 
     encoder: dict[str, Any] | None = Field(
@@ -93,10 +102,6 @@ class MineNegatives(Step):
         """Return the encoder, if that is the miner."""
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
 
-    def kind_after(self, kind: RecordKind) -> RecordKind:
-        """Return the kind of the results: triplets."""
-        return RecordKind.TRIPLET
-
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
         """Return the miner's base, which must differ from the model under test's."""
         base = (self.encoder or {}).get("base")
@@ -104,7 +109,7 @@ class MineNegatives(Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield triplets, in the order of the records."""
-        pairs = sorted({(anchor, positive) for anchor, positive in records.rows_of("anchor", "positive")})
+        pairs = sorted(set(records.rows_of("anchor", "positive")))
         negatives = self._mined(pairs, context)
         num_found = 0
         for one in records:
@@ -134,7 +139,7 @@ class MineNegatives(Step):
 
     def _mined_by_words(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
         from synthbench.bm25 import nearest_by_words
-        from synthbench.words import words_alone
+        from synthbench.words.scripts import words_alone
 
         positives_of: dict[str, set[str]] = defaultdict(set)
         for anchor, positive in pairs:

@@ -17,6 +17,7 @@ from synthbench.plugins.contracts import Records, StepContext, TrainedModel
 from synthbench.plugins.labellers import Judge, Labeller
 from synthbench.plugins.prompts import Prompt, PromptFile, replaceable_prompts
 from synthbench.preparing.labelled import WithLabellers
+from synthbench.preparing.mining import TripletStep
 from synthbench.preparing.vectors import unit_vectors
 
 NAME = "relabel-retrieved"
@@ -72,7 +73,7 @@ class RankingPrompts(PromptFile):
     )
 
 
-class RelabelRetrieved(WithLabellers):
+class RelabelRetrieved(WithLabellers, TripletStep):
     """Replace each query's passage by the best passage that a search finds for the query, as Gecko does.
 
     Each ranking orders the query's own passage and its neighbours; a candidate's score is the sum of 1 / rank
@@ -81,8 +82,6 @@ class RelabelRetrieved(WithLabellers):
     """
 
     version = 1
-    kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
-    scores_triplets = False
     reads_queries = True
     after_answers = frozenset({"negative"})
 
@@ -140,10 +139,6 @@ class RelabelRetrieved(WithLabellers):
         base = (self.encoder or {}).get("base")
         return (base,) if isinstance(base, Mapping) else ()
 
-    def kind_after(self, kind: RecordKind) -> RecordKind:
-        """Return the kind of the results: triplets."""
-        return RecordKind.TRIPLET
-
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return a request per record, candidate and ranking by an LLM."""
         each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.labellers().values()]
@@ -152,7 +147,7 @@ class RelabelRetrieved(WithLabellers):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield triplets; queries with fewer than two candidates of a clear score are dropped and counted."""
-        pairs = sorted({(query, passage) for query, passage in records.rows_of("anchor", "positive")})
+        pairs = sorted(set(records.rows_of("anchor", "positive")))
         candidates = self._candidates(pairs, context)
         fused = self._fused(candidates, context)
         num_changed = num_kept = 0
@@ -184,7 +179,7 @@ class RelabelRetrieved(WithLabellers):
         k = min(self.number + 1, len(texts))
         if self.encoder is None:
             from synthbench.bm25 import nearest_by_words
-            from synthbench.words import words_alone
+            from synthbench.words.scripts import words_alone
 
             rows: Sequence[Sequence[int]] = nearest_by_words(texts, k, queries, words_alone).indices
         else:

@@ -1,7 +1,7 @@
 """Steps that draw records at random, by their ids and a seed, in any order."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Self
@@ -48,7 +48,7 @@ class Sample(Step):
         """Yield the chosen records in their original order; raises UserError if there are too few."""
         import numpy as np
 
-        size = self.size if self.size is not None else rounded(len(records) * (self.fraction or 0.0))
+        size = self.expected(len(records))
         if not size and len(records):
             raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records keeps none")
         if size > len(records):
@@ -136,8 +136,10 @@ class Split(Step):
         import numpy as np
 
         is_scored = records.kind == RecordKind.SCORED_PAIR
-        train = np.flatnonzero(np.fromiter(_is_train(records), bool, len(records)))
-        places = _places(_shuffled(SPLIT, self.seed, records))[train]
+        is_train = (split == "train" for (split,) in records.rows_of("split"))
+        train = np.flatnonzero(np.fromiter(is_train, bool, len(records)))
+        # The inverse permutation: each row's place in the shuffle.
+        places = _shuffled(SPLIT, self.seed, records).argsort()[train]
         codes: dict[str, int] = {}
         labels = [codes.setdefault(label, len(codes)) for (label,) in records.rows_of("label")]
         ranks = {codes[label]: rank for rank, label in enumerate(sorted(codes))}
@@ -170,19 +172,6 @@ class Split(Step):
 def _shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
     """Return the row numbers of records, shuffled by their ids."""
     return shuffled(name, seed, (each for (each,) in records.rows_of("id")))
-
-
-def _is_train(records: Records) -> Iterator[bool]:
-    return (split == "train" for (split,) in records.rows_of("split"))
-
-
-def _places(order: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return each row's position in `order`: the inverse permutation."""
-    import numpy as np
-
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    return places
 
 
 def _first_of_groups(numbers: "NDArray[np.intp]", order: "NDArray[np.intp]", most: int) -> "NDArray[np.intp]":

@@ -7,15 +7,15 @@ from typing import ClassVar
 from pydantic import Field
 
 from synthbench.data.answer_kinds import kind_in
-from synthbench.data.records import Record, RecordKind
+from synthbench.data.records import Record
 from synthbench.llm.answered import passage_in, why_unusable
 from synthbench.llm.asking import OpenSampling, estimated_amount, hashed_number
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.plugins.contracts import Records, Step, StepContext
+from synthbench.plugins.contracts import Records, StepContext
 from synthbench.plugins.prompt_settings import ShippedPrompts, WithPrompts
 from synthbench.plugins.prompts import Prompt, PromptFile, Prompts, drawn_chat, replaceable_prompts
-from synthbench.preparing.mining import with_negatives
+from synthbench.preparing.mining import TripletStep, with_negatives
 
 NEGATIVE = "negative"
 _Pair = tuple[str, str]
@@ -43,7 +43,7 @@ class NegativePrompts(PromptFile):
     )
 
 
-class WriteNegatives(WithPrompts[NegativePrompts], Step):
+class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
     """Add hard negatives to each pair: passages that an LLM writes for its anchor and positive.
 
     Pairs become triplets, with further negatives if `number` is more than 1; triplets get new negatives
@@ -52,10 +52,8 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
     """
 
     version = 2
-    kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     uses_llm = True
     after_answers = frozenset({"add"})
-    scores_triplets = False
     shipped: ClassVar[ShippedPrompts[NegativePrompts]] = ShippedPrompts(
         "synthbench.preparing",
         NegativePrompts,
@@ -76,10 +74,6 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
         """Return the name of the prompt."""
         return (NEGATIVE,)
 
-    def kind_after(self, kind: RecordKind) -> RecordKind:
-        """Return the kind of the results: triplets."""
-        return RecordKind.TRIPLET
-
     def asks(self, num_records: int) -> ChatAmount:
         """Return the expected requests and tokens: `number` requests for each record."""
         request = self._request(_TYPICAL, 0, "")
@@ -87,7 +81,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield triplets, in the order of the records."""
-        pairs = sorted({(anchor, positive) for anchor, positive in records.rows_of("anchor", "positive")})
+        pairs = sorted(set(records.rows_of("anchor", "positive")))
         written, faults = self._written(pairs, context)
         dropped: Counter[str] = Counter()
         for one in records:

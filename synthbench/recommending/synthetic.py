@@ -20,7 +20,8 @@ from synthbench.data.languages import language_of
 from synthbench.recommending.phases import DEV, TEST, Contest, evaluations
 from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.render.csv_files import csv_text
-from synthbench.words import lack_spaces, pairs_of_letters, words_between_spaces
+from synthbench.words import lack_spaces
+from synthbench.words.scripts import pairs_of_letters, words_between_spaces
 
 _FILE = Path(__file__).with_name("synthetic.yaml")
 SYNTHETIC = "synthetic"

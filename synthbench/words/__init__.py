@@ -13,28 +13,8 @@ from pydantic import AfterValidator
 
 from synthbench.base.errors import UserError
 from synthbench.base.frozen import added_field
-from synthbench.words.scripts import (
-    Splitter,
-    has_unspaced,
-    is_unspaced,
-    pairs_of_letters,
-    words_alone,
-    words_between_spaces,
-)
+from synthbench.words.scripts import Splitter, has_unspaced, is_unspaced, pairs_of_letters
 
-__all__ = [
-    "Splitter",
-    "Words",
-    "check_words",
-    "has_unspaced",
-    "lack_spaces",
-    "pairs_of_letters",
-    "spaced",
-    "split_words",
-    "words_alone",
-    "words_between_spaces",
-    "words_setting",
-]
 NO_ICU = "icu needs the package icu4py: pip install 'synthbench[words]'; `pairs` needs none"
 BY_NAME = "`words: icu`, or `words: pairs`"
 MOST_TEXTS = 200

@@ -14,13 +14,14 @@ import pytest
 from faulty_server import FaultyServer, Reply, echo, faulty_server, said
 from wording import refused
 
+from synthbench.base.processes import end_child
 from synthbench.llm import retries
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint, Pacing
 from synthbench.llm.requests import ChatRequest
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
-from synthbench.worlds.sandbox.llm.process import running_server, stop_server
+from synthbench.worlds.sandbox.llm.process import SECONDS_TO_END, running_server
 
 CONCURRENCY = 8
 NUM_KILLS = 4
@@ -91,7 +92,7 @@ def test_a_failing_service_is_reported_in_one_line_and_all_answers_are_preserved
         asking = ChatClient(Endpoint("sandbox", server.base_url, MODEL, pacing=endpoint.pacing), tmp_path)
         answers = asking.answers(paraphrases(60))
         kept = [next(answers) for _ in range(10)]
-        stop_server(server)
+        end_child(server.process, SECONDS_TO_END)
         with refused("LLM", "'sandbox'"):
             list(answers)
     with running_server() as server:

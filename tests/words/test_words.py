@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synthbench.bm25 import nearest_by_words
-from synthbench.words import words_alone, words_between_spaces
+from synthbench.words.scripts import words_alone, words_between_spaces
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,8 @@ def test_exactly_the_words_of_each_slot_are_marked() -> None:
     for pair in islice(compared_pairs(1), 300):
         agreement = dict(zip(WEIGHTS, pair.agreement, strict=False))
         for text, marked in zip(pair.sentences, pair.spans, strict=True):
-            ((event, wording),) = parses(text)
+            (worded,) = parses(text)
+            event, wording = worded.event, worded.wording
             expected = [(words, agreement[slot]) for slot, words in told_words(wording).items()]
             found = [(text[slot.start : slot.end].lower(), slot.agrees) for slot in marked]
             assert sorted(found) == sorted(expected), (text, event)

@@ -21,6 +21,7 @@ from synthbench.worlds.sandbox.realisation import (
     QUANTITIES,
     REGISTERS,
     Register,
+    WordedEvent,
     Wording,
     draw_wording,
     sentence,
@@ -46,7 +47,7 @@ TIME_WORDS = [word for concept in times().values() for word in concept.words]
 
 def test_every_sentence_has_exactly_one_parse_and_it_is_its_event() -> None:
     for drawn, event in islice(sentences(EVERYTHING), 3000):
-        assert [found for found, _ in parses(drawn.sentence)] == [event], drawn.sentence
+        assert [found.event for found in parses(drawn.sentence)] == [event], drawn.sentence
 
 
 @settings(max_examples=200)
@@ -55,7 +56,7 @@ def test_every_wording_is_parsed_back_to_its_event(seed: int, register: Register
     random = Random(seed)
     _, event = next(sentences(Scope("train", seed, REGISTERS, domain_names())))
     wording = draw_wording(event, register, random)
-    assert list(parses(sentence(event, wording))) == [(event, wording)]
+    assert list(parses(sentence(event, wording))) == [WordedEvent(event, wording)]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_no_object_is_in_two_scenes() -> None:
 
 def test_every_form_is_used() -> None:
     texts = (drawn.sentence for drawn, _ in islice(sentences(EVERYTHING), 600))
-    used = {wording.form for text in texts for _, wording in parses(text)}
+    used = {found.wording.form for text in texts for found in parses(text)}
     assert used == set(FORMS)
 
 

@@ -92,7 +92,8 @@ def some_pairs(number: int, where: Scope) -> list[DrawnPair]:
 
 
 def read(text: str) -> tuple[Event, Wording]:
-    ((event, wording),) = parses(text)
+    (worded,) = parses(text)
+    event, wording = worded.event, worded.wording
     return event, wording
 
 

@@ -15,8 +15,6 @@ from synthbench.worlds.sandbox.sets import pairs, sentences
 from synthbench.worlds.sandbox.vocabulary import domain_names
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
 UNCLOSED = "no closing quote"
@@ -25,7 +23,6 @@ TRUE_LABELS = (IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED)
 # Sampling of second sentences in Schick & Schütze 2021, section 4, "hyperparameters".
 TOP_K, TOP_P, LONGEST_CONTINUATION = 5, 0.9, 40
 ROWS_AT_ONCE = 50
-PAIRS_AT_ONCE = 100
 
 
 def lm_labels(
@@ -54,9 +51,11 @@ def encoder_spearman(folder: Path, num_pairs: int, seed: int = 0) -> float:
     """
     import numpy as np
     from scipy.stats import spearmanr
+    from sentence_transformers import SentenceTransformer
 
     drawn = [pair for pair, _ in islice(pairs(_test_scope(seed)), num_pairs)]
-    embeddings = _mean_embeddings(folder, [text for pair in drawn for text in pair.texts()])
+    model = SentenceTransformer(str(folder), device="cpu")
+    embeddings = model.encode([text for pair in drawn for text in pair.texts()])
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     cosines = (embeddings[::2] * embeddings[1::2]).sum(axis=1)
     return float(spearmanr(cosines, [pair.score for pair in drawn]).statistic)
@@ -104,22 +103,3 @@ def _judged(text: str, written: str) -> str:
     if events[0] is None or events[1] is None:
         return OUTSIDE
     return band(similarity(events[0], events[1]))
-
-
-def _mean_embeddings(folder: Path, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """Return the mean of the last layer's token vectors for each text, shape (len(texts), width)."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModel.from_pretrained(folder, dtype="float32").eval(),
-    )
-    parts = []
-    with torch.inference_mode():
-        for start in range(0, len(texts), PAIRS_AT_ONCE):
-            inputs = tokenizer(list(texts[start : start + PAIRS_AT_ONCE]), return_tensors="pt", padding=True)
-            hidden = model(**inputs).last_hidden_state
-            mask = inputs["attention_mask"].unsqueeze(-1)
-            parts.append((hidden * mask).sum(dim=1) / mask.sum(dim=1))
-    return torch.cat(parts).numpy()

@@ -1,6 +1,6 @@
 """English inflection of the sandbox's words; in a phrase, the head is inflected."""
 
-_PLURALS = {"head of state": "heads of state", "thief": "thieves", "wolf": "wolves", "midwife": "midwives"}
+_PLURALS = {"head of state": "heads of state", "wolf": "wolves", "midwife": "midwives"}
 _PARTICIPLES = {
     "bite": "bitten",
     "build": "built",
@@ -10,7 +10,6 @@ _PARTICIPLES = {
     "drive": "driven",
     "eat": "eaten",
     "feed": "fed",
-    "find": "found",
     "forecast": "forecast",
     "give": "given",
     "hide": "hidden",
@@ -33,7 +32,6 @@ _PARTICIPLES = {
     "sow": "sown",
     "steal": "stolen",
     "strike": "struck",
-    "teach": "taught",
     "tear": "torn",
     "throw": "thrown",
     "win": "won",

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any
@@ -14,60 +13,50 @@ from synthbench.worlds.sandbox.realisation import (
     QUANTITIES,
     Form,
     Register,
+    WordedEvent,
     Wording,
     object_phrase,
     place_phrase,
-    sentence,
 )
 from synthbench.worlds.sandbox.vocabulary import Concepts, Domain, domains, times
 
 _Named = dict[str, list[tuple[str, str]]]
 _SLOTS = ("attribute", "agent", "action", "object", "place", "time")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def parse(text: str) -> Event | None:
     """Return the event that a sentence describes, None if it is outside the grammar."""
-    return next((event for event, _ in parses(text)), None)
+    return next((found.event for found in parses(text)), None)
 
 
-def parses(text: str) -> Iterator[tuple[Event, Wording]]:
+def parses(text: str) -> Iterator[WordedEvent]:
     """Yield each event and wording that give exactly this sentence: one, or none outside the grammar."""
     if not text:
         return
     lowered = text[0].lower() + text[1:]
     for domain in _candidate_domains(lowered):
-        for index, form in enumerate(FORMS):
-            match = _pattern(domain.name, index).fullmatch(lowered)
-            if match is None:
-                continue
-            for event, wording in readings(domain, form, match.groupdict()):
-                if sentence(event, wording) == text:
-                    yield event, wording
+        for form in FORMS:
+            match = form_pattern(domain.name, form).fullmatch(lowered)
+            if match is not None:
+                found = readings(domain, form, match.groupdict())
+                yield from (each for each in found if each.text == text)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSentence:
-    """A sentence in the grammar's spelling, with its event and wording."""
-
-    text: str
-    event: Event
-    wording: Wording
-
-    @property
-    def register(self) -> Register:
-        """The register of its form."""
-        return self.wording.form.register
-
-
-def read_sentence(text: str) -> ReadSentence | None:
+def read_sentence(text: str) -> WordedEvent | None:
     """Parse a sentence despite a wrong first letter, full stop or blanks; None if outside the grammar."""
     words = " ".join(text.split())
     capitalised = words[:1].upper() + words[1:]
     bare = capitalised.rstrip(".!")
     for spelling in dict.fromkeys((capitalised, f"{bare}.", bare)):
-        for event, wording in parses(spelling):
-            return ReadSentence(spelling, event, wording)
+        for found in parses(spelling):
+            return found
     return None
+
+
+def sentences_told(passage: str) -> list[WordedEvent]:
+    """Return the passage's sentences of the grammar."""
+    return [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
 
 
 def _candidate_domains(text: str) -> list[Domain]:
@@ -81,16 +70,15 @@ def _object_pattern(domain: str) -> re.Pattern[str]:
 
 
 @cache
-def _pattern(domain: str, form_index: int) -> re.Pattern[str]:
-    form = FORMS[form_index]
+def form_pattern(domain: str, form: Form) -> re.Pattern[str]:
+    """Return a pattern that ignores agreement; matches are generated again and compared."""
     parts = []
     for position, piece in enumerate(form.pieces):
-        parts.append(re.escape(piece) if position % 2 == 0 else token_pattern(domain, form.register, piece))
+        parts.append(re.escape(piece) if position % 2 == 0 else _token_pattern(domain, form.register, piece))
     return re.compile("".join(parts))
 
 
-def token_pattern(domain: str, register: Register, token: str) -> str:
-    """Return a pattern that ignores agreement; matches are generated again and compared."""
+def _token_pattern(domain: str, register: Register, token: str) -> str:
     if token == "agent":
         return _agent_pattern(domain, register)
     if token == "object":
@@ -127,7 +115,7 @@ def _alternatives(words: Iterable[str]) -> str:
     return "(?:" + "|".join(re.escape(word) for word in sorted(set(words), key=lambda w: (-len(w), w))) + ")"
 
 
-def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[tuple[Event, Wording]]:
+def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[WordedEvent]:
     """Yield each event and wording that the matched words may express."""
     token = next(piece for piece in form.pieces[1::2] if piece in ("act", "acts", "acting", "acted", "noun"))
     choices = product(
@@ -148,7 +136,7 @@ def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterat
         event = Event(domain=domain.name, number=number, is_negative=bool(negation), **meant)
         wording = Wording(form=form, quantity=quantity, negation=negation, **told)
         if form.tells_polarity(is_negative=event.is_negative):
-            yield event, wording
+            yield WordedEvent(event, wording)
 
 
 def _quantities(register: Register, found: str) -> list[tuple[Number, str]]:

@@ -17,7 +17,7 @@ from synthbench.data.records import Record, RetrievalText, ScoredPair, Sentence
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.premises import DEFAULT, Premises
 from synthbench.worlds.sandbox.realisation import Form, Register, Wording, draw_wording, sentence
-from synthbench.worlds.sandbox.sampling import Distinct, Relation, Scope
+from synthbench.worlds.sandbox.sampling import Distinct, Relation, Scope, stream
 
 # Of eight successive passages, the first describes the event that the question is about.
 PASSAGES = (
@@ -35,7 +35,6 @@ QUESTIONS: Mapping[str, Form] = {
     "place": Form("captions", "where {be}{nt} {agent} {acting} {object}{time}?"),
     "time": Form("captions", "when {be}{nt} {agent} {acting} {object}{place}?"),
 }
-_OF_AGENT = ("number", "attribute", "agent")
 _DEED = ("agent", "action", "object")
 
 
@@ -67,27 +66,31 @@ def question(
 
 def relevance(asked: Event, slot: str, told: Event) -> float:
     """Return the grade (0 if none) of a passage with event `told` for a question on a slot of `asked`."""
-    hidden = _OF_AGENT if slot == "agent" else (slot,)
     same = {name for name in Event.__slots__ if getattr(asked, name) == getattr(told, name)}
     if not kept_of(asked, slot).keys() <= same:
         return 0.0
     is_told = getattr(told, slot) is not None
-    return ANSWERS if is_told and {*Event.__slots__} - {*hidden} <= same else IN_PART
+    return ANSWERS if is_told and {*Event.__slots__} - {*_hidden(slot)} <= same else IN_PART
 
 
 def kept_of(asked: Event, slot: str) -> dict[str, Any]:
     """Return what a passage must tell to answer a question on a slot of `asked` in part."""
-    hidden = _OF_AGENT if slot == "agent" else (slot,)
-    names = ("domain", "is_negative", *(name for name in _DEED if name not in hidden))
+    names = ("domain", "is_negative", *(name for name in _DEED if name not in _hidden(slot)))
     return {name: getattr(asked, name) for name in names}
+
+
+def _hidden(slot: str) -> tuple[str, ...]:
+    return ("number", "attribute", "agent") if slot == "agent" else (slot,)
 
 
 def questions(scope: Scope) -> Iterator[Sentence]:
     """Yield different questions about events of the split; `label` is the domain."""
-    distinct = Distinct()
-    for number in count():
-        random = scope.random("questions alone", number)
-        yield distinct.draw(partial(_drawn_question, scope, random), attrgetter("sentence"))
+    return stream(
+        scope,
+        "questions alone",
+        lambda _, random: partial(_drawn_question, scope, random),
+        attrgetter("sentence"),
+    )
 
 
 def _drawn_question(scope: Scope, random: Random) -> Sentence:
@@ -134,7 +137,7 @@ def passage_sentences(scope: Scope) -> Iterator[Sentence]:
 
 def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
     """Yield `num_passages` passages, then a question per eight with grades of all passages that answer it."""
-    corpus = [passage for passage, _ in zip(passages(scope), range(num_passages), strict=False)]
+    corpus = list(islice(passages(scope), num_passages))
     for passage in corpus:
         yield RetrievalText(
             id=_id("passage", passage.text),

@@ -128,6 +128,11 @@ class WordedEvent:
     wording: Wording
 
     @property
+    def register(self) -> Register:
+        """The register of its form."""
+        return self.wording.form.register
+
+    @property
     def text(self) -> str:
         """The sentence."""
         return sentence(self.event, self.wording)

@@ -1,19 +1,16 @@
 """Whether a passage answers a question, from their texts alone."""
 
-import re
 from collections.abc import Iterator
-from functools import cache
 from random import Random
 
 from synthbench.worlds.sandbox.events import Event
-from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence, readings, token_pattern
+from synthbench.worlds.sandbox.parsing import form_pattern, read_sentence, readings, sentences_told
 from synthbench.worlds.sandbox.questions import ANSWERS, QUESTIONS, relevance
-from synthbench.worlds.sandbox.realisation import QUANTITIES, object_phrase, place_phrase, tell
+from synthbench.worlds.sandbox.realisation import QUANTITIES, WordedEvent, tell
 from synthbench.worlds.sandbox.sampling import draw_event
 from synthbench.worlds.sandbox.vocabulary import domains
 
 _TRIES = 200
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def relevance_of(passage: str, question: str) -> float | None:
@@ -21,11 +18,8 @@ def relevance_of(passage: str, question: str) -> float | None:
 
     None if the question, or every sentence of the passage, is outside the grammar.
     """
-    told = [known for text in _SENTENCE_END.split(passage) if (known := read_sentence(text)) is not None]
-    words = _lowered(question)
-    if not told or not any(
-        _pattern(domain, slot).fullmatch(words) for domain in domains() for slot in QUESTIONS
-    ):
+    told, words = sentences_told(passage), _lowered(question)
+    if not told or not any(_is_question(words, domain) for domain in domains()):
         return None
     grades = (relevance(asked, slot, each.event) for each in told for slot, asked in _asked(words, each))
     return max(grades, default=0.0) / ANSWERS
@@ -38,7 +32,7 @@ def events_asked_for(question: str, random: Random) -> Iterator[tuple[str, Event
     """
     words = _lowered(question)
     for domain in domains():
-        if any(_pattern(domain, slot).fullmatch(words) for slot in QUESTIONS):
+        if _is_question(words, domain):
             for _ in range(_TRIES):
                 told = read_sentence(tell(draw_event([domain], random), "captions", random))
                 assert told is not None
@@ -52,34 +46,24 @@ def _lowered(question: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def _asked(question: str, told: ReadSentence) -> Iterator[tuple[str, Event]]:
+def _is_question(words: str, domain: str) -> bool:
+    return any(form_pattern(domain, form).fullmatch(words) for form in QUESTIONS.values())
+
+
+def _asked(question: str, told: WordedEvent) -> Iterator[tuple[str, Event]]:
     """Yield the slot and the event that a question asks about, its hidden words being those of `told`."""
     for slot, form in QUESTIONS.items():
-        match = _pattern(told.event.domain, slot).fullmatch(question)
+        match = form_pattern(told.event.domain, form).fullmatch(question)
         if match is not None:
             found = {**_words(told, slot), **match.groupdict()}
-            yield from ((slot, event) for event, _ in readings(domains()[told.event.domain], form, found))
+            readable = readings(domains()[told.event.domain], form, found)
+            yield from ((slot, each.event) for each in readable)
 
 
-def _words(told: ReadSentence, slot: str) -> dict[str, str | None]:
+def _words(told: WordedEvent, slot: str) -> dict[str, str | None]:
     """Return the words of the slot that a question hides, as in a caption."""
-    wording = told.wording
+    words = told.wording
     if slot == "agent":
         quantity = QUANTITIES["captions"][told.event.number][0]
-        return {"quantity": quantity, "attribute": None, "agent": wording.agent}
-    if slot == "object":
-        return {"object": object_phrase(wording.object, "captions")}
-    if slot == "place":
-        return {"place": place_phrase(wording.place, "captions") if told.event.place else None}
-    return {"time": wording.time if told.event.time else None}
-
-
-@cache
-def _pattern(domain: str, slot: str) -> re.Pattern[str]:
-    pieces = QUESTIONS[slot].pieces
-    return re.compile(
-        "".join(
-            re.escape(piece) if position % 2 == 0 else token_pattern(domain, "captions", piece)
-            for position, piece in enumerate(pieces)
-        )
-    )
+        return {"quantity": quantity, "attribute": None, "agent": words.agent}
+    return {slot: getattr(words, slot) or None}

@@ -1,10 +1,11 @@
 """Draw events, events in a given relation to another, and sentences that describe them."""
 
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from itertools import count
 from random import Random
 from typing import Any, Literal, TypeVar
 
@@ -248,6 +249,23 @@ def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Eve
         f"the sandbox's world has no suitable event among {MAX_DRAWS:,}: "
         "give it more stories or more retelling, or draw from more domains"
     )
+
+
+def draw_of_train(draw: Callable[[], Event], suits: Callable[[Event], bool] = lambda _: True) -> Event:
+    """Draw a suitable event of the train split, so that no text is about what models are tested on."""
+    return draw_until(draw, lambda event: split_of(event) == "train" and suits(event))
+
+
+def stream(
+    scope: Scope,
+    purpose: str,
+    drawer: Callable[[int, Random], Callable[[], Drawn]],
+    key: Callable[[Drawn], Hashable],
+) -> Iterator[Drawn]:
+    """Yield the item drawn for each position, no two with the same key."""
+    distinct = Distinct()
+    for position in count():
+        yield distinct.draw(drawer(position, scope.random(purpose, position)), key)
 
 
 class Distinct:

@@ -1,10 +1,9 @@
 """The sandbox's data sets: endless streams of records, whose first n are the same for every n."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import count
 from operator import attrgetter
 from random import Random
 from typing import Any, Literal
@@ -16,8 +15,6 @@ from synthbench.worlds.sandbox.premises import Premises
 from synthbench.worlds.sandbox.questions import answers, passage_sentences, questions
 from synthbench.worlds.sandbox.realisation import Register
 from synthbench.worlds.sandbox.sampling import (
-    Distinct,
-    Drawn,
     Relation,
     Scope,
     Split,
@@ -25,6 +22,7 @@ from synthbench.worlds.sandbox.sampling import (
     draw_until,
     split_at,
     split_of,
+    stream,
 )
 from synthbench.worlds.sandbox.vocabulary import Scene, domains, people
 
@@ -83,18 +81,6 @@ def records(name: str, scope: Scope, num_candidates: int) -> Iterator[Record]:
     return streams[name](scope)
 
 
-def _stream(
-    scope: Scope,
-    purpose: str,
-    drawer: Callable[[int, Random], Callable[[], Drawn]],
-    key: Callable[[Drawn], Hashable],
-) -> Iterator[Drawn]:
-    """Yield the item drawn for each position, no two with the same key."""
-    distinct = Distinct()
-    for position in count():
-        yield distinct.draw(drawer(position, scope.random(purpose, position)), key)
-
-
 def _shared(scope: Scope, *texts: str) -> dict[str, Any]:
     """Return split, seed and id of a record: equal sentences have the same id in every source."""
     digest = hashlib.sha256("\x1f".join(texts).encode()).hexdigest()
@@ -132,7 +118,7 @@ def pairs(scope: Scope) -> Iterator[tuple[ScoredPair, tuple[Event, Event]]]:
     def drawer(position: int, random: Random) -> Callable[[], tuple[ScoredPair, tuple[Event, Event]]]:
         return partial(_draw_pair, scope, scope.possible(PAIRS[position % len(PAIRS)]), random)
 
-    return _stream(scope, "pairs", drawer, lambda drawn: frozenset(drawn[0].texts()))
+    return stream(scope, "pairs", drawer, lambda drawn: frozenset(drawn[0].texts()))
 
 
 def _draw_pair(scope: Scope, relation: Relation, random: Random) -> tuple[ScoredPair, tuple[Event, Event]]:
@@ -157,7 +143,7 @@ def sentences(scope: Scope) -> Iterator[tuple[Sentence, Event]]:
     def drawer(_: int, random: Random) -> Callable[[], tuple[Sentence, Event]]:
         return partial(_draw_sentence, scope, random.choice(scope.registers), random)
 
-    return _stream(scope, "sentences", drawer, lambda drawn: drawn[0].sentence)
+    return stream(scope, "sentences", drawer, lambda drawn: drawn[0].sentence)
 
 
 def _draw_sentence(scope: Scope, register: Register, random: Random) -> tuple[Sentence, Event]:
@@ -170,7 +156,7 @@ def _draw_sentence(scope: Scope, register: Register, random: Random) -> tuple[Se
 
 def triplets(scope: Scope) -> Iterator[Triplet]:
     """Yield a sentence, a paraphrase and a hard negative in one register; anchors are distinct."""
-    return _stream(
+    return stream(
         scope, "triplets", lambda _, random: partial(_draw_triplet, scope, random), attrgetter("anchor")
     )
 
@@ -202,7 +188,7 @@ def rankings(scope: Scope, num_candidates: int) -> Iterator[Ranking]:
 
     `num_candidates` is at least 2. A paraphrase has grade 1, any other less than `RELEVANT`.
     """
-    return _stream(
+    return stream(
         scope,
         "rankings",
         lambda _, random: partial(_draw_ranking, scope, num_candidates, random),
@@ -262,7 +248,7 @@ def topic_of(event: Event) -> str:
 
 def duplicates(scope: Scope) -> Iterator[ScoredPair]:
     """Yield pairs of one register and topic, as many duplicates (score 1) as others (score 0)."""
-    return _stream(
+    return stream(
         scope,
         "duplicates",
         lambda position, random: partial(
@@ -323,7 +309,7 @@ def two_classes(scope: Scope) -> Iterator[Sentence]:
         event = partial(_news_event, names, label, random, scope.premises)
         return lambda: _sentence(scope, draw_until(event, scope.holds), register, label, random)
 
-    return _stream(scope, "two classes", drawer, attrgetter("sentence"))
+    return stream(scope, "two classes", drawer, attrgetter("sentence"))
 
 
 def _news_event(names: list[str], label: News, random: Random, premises: Premises) -> Event:
@@ -364,7 +350,7 @@ def six_classes(scope: Scope) -> Iterator[Sentence]:
         event = partial(_anybodys_event, label, random, scope.premises)
         return lambda: _sentence(scope, draw_until(event, suits), register, label, random)
 
-    return _stream(scope, "six classes", drawer, attrgetter("sentence"))
+    return stream(scope, "six classes", drawer, attrgetter("sentence"))
 
 
 @cache

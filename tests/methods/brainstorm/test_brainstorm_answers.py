@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synthbench.api import AnswerError
-from synthbench_brainstorm.answers import TripletTexts, tasks_in, texts_in
+from synthbench_brainstorm.answers import tasks_in, texts_in
 from synthbench_brainstorm.prompts import Keys
 
 KEYS = Keys(anchor="q", positive="p", negative="n")
 RECORD = {"q": "a query", "p": "a text that serves", "n": "another text"}
-TEXTS = TripletTexts("a query", "a text that serves", "another text")
+TEXTS = ["a query", "a text that serves", "another text"]
 PLAIN = json.dumps(RECORD)
 
 

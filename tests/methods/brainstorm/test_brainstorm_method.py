@@ -178,7 +178,7 @@ def test_a_category_without_tasks_is_refused() -> None:
     [
         ({"size": 5, "categories": {"bitext": 1}}, ("categories", "short-long")),
         ({"size": 5, "categories": {"sts": 0}}, ("sts", "greater than 0")),
-        ({"size": 5, "categories": {}}, ("categories", "one at least")),
+        ({"size": 5, "categories": {}}, ("categories", "at least 1")),
         ({"size": 5, "languages": []}, ("languages",)),
     ],
 )

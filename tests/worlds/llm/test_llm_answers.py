@@ -18,8 +18,8 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
-from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
-from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.realisation import REGISTERS, WordedEvent
 from synthbench.worlds.sandbox.sampling import Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
 from synthbench.worlds.sandbox.vocabulary import domain_names
@@ -33,7 +33,7 @@ def answer(text: str, index: int = 0, settings: LLMSettings | None = None, **bod
     return Answers(settings or LLMSettings(), request).choice(index)
 
 
-def known(text: str) -> ReadSentence:
+def known(text: str) -> WordedEvent:
     found = read_sentence(text)
     assert found is not None, text
     return found

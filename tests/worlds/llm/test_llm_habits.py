@@ -13,8 +13,8 @@ from llm_prompts import LISTS
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots, prompt_of
-from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
-from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.realisation import REGISTERS, WordedEvent
 from synthbench.worlds.sandbox.sampling import DECISIVE_CHANGES, Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
 from synthbench.worlds.sandbox.vocabulary import domain_names
@@ -39,18 +39,18 @@ def answer(text: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> st
     return Answers(LLMSettings(habits=habits, **more), body).choice(index)
 
 
-def known(text: str) -> ReadSentence:
+def known(text: str) -> WordedEvent:
     found = read_sentence(text)
     assert found is not None, text
     return found
 
 
-def listed(prompt: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> list[ReadSentence]:
+def listed(prompt: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> list[WordedEvent]:
     lines = answer(prompt, index, habits=habits, **more).split("\n")
     return [known(line.partition(". ")[2]) for line in lines]
 
 
-def written(prompts: list[str], *, habits: float = 1.0) -> list[ReadSentence]:
+def written(prompts: list[str], *, habits: float = 1.0) -> list[WordedEvent]:
     """Return the sentences of one list for each prompt."""
     return [each for index, prompt in enumerate(prompts) for each in listed(prompt, index, habits=habits)]
 

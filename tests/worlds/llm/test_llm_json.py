@@ -11,7 +11,8 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask, domains_of
-from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
+from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.realisation import WordedEvent
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import texts_in
@@ -46,7 +47,7 @@ def records(category: Category, **settings: float) -> list[tuple[str, list[str]]
     return found
 
 
-def known(text: str) -> ReadSentence:
+def known(text: str) -> WordedEvent:
     found = read_sentence(text)
     assert found is not None, text
     return found

@@ -6,8 +6,8 @@ from synthbench.llm.answered import passage_in
 from synthbench.preparing.writing import WriteNegatives
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
-from synthbench.worlds.sandbox.llm.choosing import sentences_told
 from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
+from synthbench.worlds.sandbox.parsing import sentences_told
 from synthbench.worlds.sandbox.relevance import relevance_of
 
 PASSAGE = "Two cooks are peeling potatoes in the kitchen. A baker is heating a sauce."

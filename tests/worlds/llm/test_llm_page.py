@@ -34,7 +34,7 @@ def test_refused_parameters_are_named(parameter: str) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], parameter: {}}
     with pytest.raises(RequestError, match=f"unsupported parameter: '{parameter}'") as refused:
         read_request(json.dumps(body).encode())
-    assert (refused.value.status, refused.value.param) == (400, parameter)
+    assert (refused.value.status, refused.value.body["error"]["param"]) == (400, parameter)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
-from synthbench.worlds.sandbox.llm.choosing import sentences_told
-from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.parsing import read_sentence, sentences_told
 from synthbench_personas.answers import configuration_in, query_in
 from synthbench_personas.prompts import SHIPPED, PersonaPrompts
 

@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wording import refused
 
+from synthbench.base.processes import end_child
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
 from synthbench.worlds.sandbox.llm.faults import ServiceFault, ServiceFaults
-from synthbench.worlds.sandbox.llm.process import SandboxServer, running_server, stop_server
+from synthbench.worlds.sandbox.llm.process import SECONDS_TO_END, SandboxServer, running_server
 from synthbench.worlds.sandbox.parsing import parse
 
 HARP = "A man plays a harp."
@@ -330,7 +331,7 @@ def test_a_server_can_be_stopped_twice_or_after_being_killed() -> None:
         running.process.wait()
         with pytest.raises(openai.APIConnectionError):
             ask(client_of(running))
-        stop_server(running)
+        end_child(running.process, SECONDS_TO_END)
 
 
 def test_a_server_without_a_port_is_an_error(server: SandboxServer) -> None:
@@ -342,10 +343,10 @@ def test_a_server_without_a_port_is_an_error(server: SandboxServer) -> None:
 def test_a_server_ends_with_its_parent_process() -> None:
     script = """
         import os
-        from synthbench.worlds.sandbox.llm.process import start_server
-        from synthbench.worlds.sandbox.llm import LLMSettings
-        print(start_server(LLMSettings()).base_url, flush=True)
-        os.kill(os.getpid(), 9)
+        from synthbench.worlds.sandbox.llm.process import running_server
+        with running_server() as server:
+            print(server.base_url, flush=True)
+            os.kill(os.getpid(), 9)
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
     started = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm import VERSION, LLMSettings
-from synthbench.worlds.sandbox.llm.choosing import choices, sentences_told
+from synthbench.worlds.sandbox.llm.choosing import choices
 from synthbench.worlds.sandbox.llm.comparing import REFUSALS, beliefs, in_other_words, judgement
 from synthbench.worlds.sandbox.llm.filling import MASK, filled
 from synthbench.worlds.sandbox.llm.grading import graded_documents
@@ -31,11 +31,18 @@ from synthbench.worlds.sandbox.llm.understanding import (
     register_of,
     understand,
 )
-from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.parsing import read_sentence, sentences_told
 from synthbench.worlds.sandbox.questions import question as question_for
 from synthbench.worlds.sandbox.questions import slots_of
 from synthbench.worlds.sandbox.realisation import Register, tell
-from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partner, split_of
+from synthbench.worlds.sandbox.sampling import (
+    Relation,
+    draw_event,
+    draw_of_train,
+    draw_partner,
+    draw_until,
+    split_of,
+)
 from synthbench.worlds.sandbox.vocabulary import domain_names
 
 _REFUSALS = {
@@ -77,6 +84,7 @@ _QUESTIONS = (
     "Could you tell me a little more about what you need? A sentence and an instruction would be enough.",
     "I'm here to help with sentences. Please give me one and say what it should become.",
 )
+"""Replies to a request that was not understood."""
 _PREAMBLES = {
     AskedTask.PARAPHRASE: (
         "Sure! Here is a paraphrase:\n\n",
@@ -105,16 +113,6 @@ _PREAMBLES = {
 _NOTES = ("\n\nLet me know if you need anything else!", "\n\n(Note: the wording was changed on purpose.)")
 _NUMBERINGS = ("{number}) {text}", "- {text}", "{text}", "Sentence {number}: {text}", "**{number}.** {text}")
 _NUMBERED = re.compile(r"^\d+\. ")
-
-
-def refusal(ask: Ask, random: Random) -> str:
-    """Return a polite refusal."""
-    return random.choice(_REFUSALS[ask.task])
-
-
-def question(random: Random) -> str:
-    """Return the reply of a chat model that did not understand the request."""
-    return random.choice(_QUESTIONS)
 
 
 def numbered(sentences: Sequence[str]) -> str:
@@ -206,7 +204,7 @@ class Answers:
         """Return one choice's text; at temperature 0 all choices are equal."""
         kind, random = self._drawn(index)
         if kind is Kind.REFUSAL:
-            return refusal(self.ask, random)
+            return random.choice(_REFUSALS[self.ask.task])
         if kind is Kind.EMPTY:
             return ""
         answer = self._answer(random)
@@ -235,19 +233,14 @@ class Answers:
         position = 0 if self._is_greedy else index
         random = Random(f"sandbox-llm/{VERSION}/{self.settings.seed}/{self._key}/{position}")
         fault, settings = random.random(), self.settings
-        shares = (
-            (Kind.REFUSAL, settings.refusals),
-            (Kind.EMPTY, settings.empty),
-            (Kind.MALFORMED, settings.malformed),
-        )
-        below = accumulate(share for _, share in shares)
-        found = (kind for (kind, _), limit in zip(shares, below, strict=True) if fault < limit)
-        return next(found, Kind.PROPER), random
+        limits = accumulate((settings.refusals, settings.empty, settings.malformed))
+        kinds = zip((Kind.REFUSAL, Kind.EMPTY, Kind.MALFORMED), limits, strict=True)
+        return next((kind for kind, limit in kinds if fault < limit), Kind.PROPER), random
 
     def _answer(self, random: Random) -> str:
         ask = self.ask
         if ask.task is AskedTask.UNCLEAR:
-            return question(random)
+            return random.choice(_QUESTIONS)
         settings = self.settings
         if ask.json is not None:
             return self._json_answer(ask.json, random)
@@ -375,17 +368,16 @@ def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
 
 def _contradicting(event: Event, random: Random) -> Event:
     """Draw a hard negative in the event's own split, as in the sandbox's data sets."""
-    while True:
-        other = draw_partner(event, Relation.HARD_NEGATIVE, domain_names(), random)
-        if split_of(other) == split_of(event):
-            return other
+    return draw_until(
+        lambda: draw_partner(event, Relation.HARD_NEGATIVE, domain_names(), random),
+        lambda other: split_of(other) == split_of(event),
+    )
 
 
 def _train_sentence(names: tuple[str, ...], register: Register, random: Random, habits: Habits | None) -> str:
-    while True:
-        event = draw_event(names, random) if habits is None else habits.event(names, random)
-        if split_of(event) == "train":
-            return tell(event, register, random) if habits is None else habits.new(event, register, random)
+    if habits is None:
+        return tell(draw_of_train(lambda: draw_event(names, random)), register, random)
+    return habits.new(draw_of_train(lambda: habits.event(names, random)), register, random)
 
 
 def _distinct(count: int, habits: float, draw: Callable[[float], str]) -> list[str]:

@@ -6,16 +6,10 @@ from random import Random
 
 from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk
 from synthbench.worlds.sandbox.llm.understanding import domains_of_topic
-from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
+from synthbench.worlds.sandbox.parsing import sentences_told
 
 _NUMBERED = re.compile(r"^(\d+)\.\s")
 _MEANING = re.compile(r"\s*\(.*\)$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-
-
-def sentences_told(passage: str) -> list[ReadSentence]:
-    """Return the passage's sentences of the grammar."""
-    return [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
 
 
 def choices(ask: ChoiceAsk, random: Random) -> str:

@@ -33,7 +33,6 @@ _SCALE = re.compile(
 )
 _GRADING = re.compile(r"\b(?:grade|score|rate|rating|number|answer|scale|judge)\b", re.IGNORECASE)
 _EXPLAINING = re.compile(r"\bexplain\b.*\bthen\b", re.IGNORECASE | re.DOTALL)
-_NUM_COMPARED = 2
 _SENTENCE_ENDS = re.compile(r"[.!?]\s")
 _LABEL = (
     r"(?:the )?(?:(?:first|second|third|1st|2nd|original|input|other|new|next)\s+)?"
@@ -74,16 +73,15 @@ class ComparisonTask:
         return self.is_search or leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
 
 
-def comparison_in(messages: Sequence[tuple[str, str]]) -> ComparisonTask | None:
-    """Return the judgement that the last user message asks for; None if it asks for none."""
-    users = [text for role, text in messages if role == "user"]
-    if not users:
-        return None
-    asked = _SEARCHED.search(users[-1])
-    texts, rest = _taken_apart(users[-1])
+def comparison_in(text: str, others: Sequence[str]) -> ComparisonTask | None:
+    """Return the judgement that a user's message asks for; None if it asks for none.
+
+    `others` are the messages of the system.
+    """
+    asked = _SEARCHED.search(text)
+    texts, rest = _taken_apart(text)
     if asked is not None:
-        texts, rest = (asked["question"], asked["passage"]), _SEARCHED.sub(" ", users[-1])
-    others = [text for role, text in messages if role in ("system", "developer")]
+        texts, rest = (asked["question"], asked["passage"]), _SEARCHED.sub(" ", text)
     instruction = "\n".join((*others, rest))
     scale = _scale(instruction)
     if not 0 < len(texts) <= _MOST_TEXTS or (scale is None and not _YES_OR_NO.search(instruction)):
@@ -133,7 +131,7 @@ def beliefs(asked: ComparisonTask, random: Random, *, noise: float, habits: floa
 def _explanation(texts: Sequence[str]) -> str:
     """Say what the events of two sentences have in common, and where they differ."""
     events = [known.event for known in map(read_sentence, texts[:2]) if known is not None]
-    if len(events) != _NUM_COMPARED:
+    if len(events) != 2:
         return "The sentences were compared word by word."
     slots = slot_similarities(*events)
     same = [slot for slot, value in slots.items() if value == 1]
@@ -169,8 +167,7 @@ def in_other_words(answer: str, asked: ComparisonTask, random: Random) -> str:
 def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
     first, *others = asked.texts
     if not others:
-        known = read_sentence(first)
-        return known is not None
+        return read_sentence(first) is not None
     value, limit = _yes_value(asked, is_habitual=is_habitual)
     if asked.wants_sameness:
         is_other = len(others) < _MOST_TEXTS - 1 or _similarity((first, others[1]), is_habitual=False) < SAME

@@ -1,7 +1,6 @@
 """Fill masked words: the words left determine the event, everything else is drawn."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache
@@ -27,9 +26,8 @@ _NUM_DRAWS = 40
 _FILLERS = ("new", "small", "old", "good", "whole", "other", "next", "long")
 
 
-def masked_in(messages: Sequence[tuple[str, str]]) -> str:
-    """Return the sentence with masked words that the last user message asks to fill, "" without one."""
-    text = next((text for role, text in reversed(messages) if role == "user"), "")
+def masked_in(text: str) -> str:
+    """Return the sentence with masked words that a message asks to fill, "" without one."""
     labelled = [match["text"].strip() for match in _LABELLED.finditer(text) if MASK in match["text"]]
     return labelled[-1] if labelled else ""
 

@@ -1,7 +1,6 @@
 """Documents of several levels of relevance for a query, in one JSON object."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -11,7 +10,7 @@ from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.questions import IN_PART, kept_of, relevance, slots_of
 from synthbench.worlds.sandbox.realisation import REGISTERS, tell
 from synthbench.worlds.sandbox.relevance import events_asked_for
-from synthbench.worlds.sandbox.sampling import draw_event, split_of
+from synthbench.worlds.sandbox.sampling import draw_event, draw_of_train, split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 _KINDS = 4
@@ -56,9 +55,9 @@ def _told(kind: int, asked: Asked, random: Random) -> Event:
     if kind == 0:
         return event
     if kind == _KINDS - 1:
-        return _of_train(lambda: draw_event(domain_names(), random, besides=event.domain), lambda _: True)
+        return draw_of_train(lambda: draw_event(domain_names(), random, besides=event.domain))
     if kind == 1:
-        return _of_train(
+        return draw_of_train(
             lambda: replace(draw_event([event.domain], random), **kept_of(event, slot)),
             lambda other: _can_be(other) and relevance(event, slot, other) == IN_PART,
         )
@@ -72,7 +71,7 @@ def _can_be(event: Event) -> bool:
 
 def _related(asked: Asked, random: Random) -> Event:
     slot, event = asked
-    return _of_train(
+    return draw_of_train(
         lambda: draw_event([event.domain], random), lambda other: relevance(event, slot, other) == 0
     )
 
@@ -80,20 +79,13 @@ def _related(asked: Asked, random: Random) -> Event:
 def _text(told: Event, asked: Asked, num_sentences: int, random: Random) -> str:
     """Return a document about the event and other events; no other one answers the query."""
     slot, event = asked
-    others: list[Event] = []
-    for _ in range(min(num_sentences, _MOST_SENTENCES) - 1):
-        others.append(_related((slot, replace(event, domain=told.domain)), random))
+    others = [
+        _related((slot, replace(event, domain=told.domain)), random)
+        for _ in range(min(num_sentences, _MOST_SENTENCES) - 1)
+    ]
     register = random.choice(REGISTERS)
     texts = [tell(each, register, random).removesuffix(".") for each in (told, *others)]
     return " ".join(f"{text}." for text in random.sample(texts, len(texts)))
-
-
-def _of_train(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Event:
-    """Draw a suitable event of the train split, so that no text is about what models are tested on."""
-    while True:
-        event = draw()
-        if split_of(event) == "train" and suits(event):
-            return event
 
 
 def _unread(query: str, kind: int, random: Random) -> str:
@@ -103,5 +95,5 @@ def _unread(query: str, kind: int, random: Random) -> str:
     openings = ("In short: ", "As is often asked: ", "Beside other matters: ")
     if kind < _KINDS - 1:
         return f"{openings[kind]}{said} - {random.randrange(1000)} pages tell more."
-    event = _of_train(lambda: draw_event(domain_names(), random), lambda _: True)
+    event = draw_of_train(lambda: draw_event(domain_names(), random))
     return tell(event, random.choice(REGISTERS), random)

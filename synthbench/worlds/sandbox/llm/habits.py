@@ -14,13 +14,20 @@ from typing import Any, TypeVar
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm.understanding import Message
-from synthbench.worlds.sandbox.parsing import ReadSentence
-from synthbench.worlds.sandbox.realisation import FORMS, Form, Register, Wording, draw_wording, sentence, tell
+from synthbench.worlds.sandbox.realisation import (
+    FORMS,
+    Form,
+    Register,
+    WordedEvent,
+    Wording,
+    draw_wording,
+    sentence,
+    tell,
+)
 from synthbench.worlds.sandbox.sampling import DECISIVE_CHANGES, draw_event
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 Item = TypeVar("Item")
-_Drawn = TypeVar("_Drawn")
 
 NUM_DOMAINS = 3
 NUM_AGENTS = 2
@@ -77,7 +84,7 @@ class Habits:
         """Describe an event in one of the favourite forms."""
         return sentence(event, self._wording(event, register, random))
 
-    def paraphrase(self, known: ReadSentence, random: Random) -> str:
+    def paraphrase(self, known: WordedEvent, random: Random) -> str:
         """Describe a known sentence's event in another favourite form, copying many words."""
         wording = self._wording(known.event, known.register, random, but_not=known.wording.form)
         text = sentence(known.event, _with_copies(wording, known.wording, random))
@@ -145,7 +152,7 @@ def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
     return tuple(slot for slot in slots if getattr(event, slot) != getattr(other, slot))
 
 
-def _best(draw: Callable[[], _Drawn], rank: Callable[[_Drawn], int]) -> _Drawn:
+def _best(draw: Callable[[], Item], rank: Callable[[Item], int]) -> Item:
     """Draw until a result has rank 0; after `_NUM_DRAWS` draws, return the one with the lowest rank."""
     best = draw()
     lowest = rank(best)

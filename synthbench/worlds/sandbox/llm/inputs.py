@@ -258,13 +258,9 @@ def _beside(text: str) -> str:
         others = [piece for piece in pieces if not _has_instruction(piece)]
         known = [piece for piece in others if read_sentence(_bare(piece))]
         if known or others:
-            return (known or _not_commands(others) or others)[-1]
+            return (known or [piece for piece in others if not _OPENING.match(piece)] or others)[-1]
     starts = (match.start() for match in re.finditer(r"(?<=\s)[A-Z0-9]", text))
     return next((text[start:] for start in starts if read_sentence(text[start:])), "")
-
-
-def _not_commands(pieces: list[str]) -> list[str]:
-    return [piece for piece in pieces if not _OPENING.match(piece)]
 
 
 def _first_line(text: str) -> str:

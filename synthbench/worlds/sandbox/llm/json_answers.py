@@ -1,7 +1,6 @@
 """Answers in JSON: lists of tasks, and records of three texts about events of the sandbox."""
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -10,11 +9,10 @@ from synthbench.worlds.sandbox.llm.habits import Habits
 from synthbench.worlds.sandbox.llm.json_asks import RecordAsk, TasksAsk
 from synthbench.worlds.sandbox.llm.understanding import domains_of
 from synthbench.worlds.sandbox.realisation import Register, tell
-from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partner, split_of
+from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_of_train, draw_partner
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 Texts = tuple[str, str, str]
-_FIELD = "on {field}"
 _SHORT, _LONG = ("a headline", "a query", "a short note"), ("a text", "a report", "an article")
 _FINDING = (
     "Given {query} {on}, find {document} on the same event",
@@ -60,14 +58,12 @@ class JSONWriter:
 
     def _task(self, ask: TasksAsk) -> str:
         random = self.random
-        forms: Sequence[str] = _FINDING
-        if ask.is_label:
-            forms = random.choice((_LABELLING, _LABELLING_WITHIN))
+        forms = random.choice((_LABELLING, _LABELLING_WITHIN)) if ask.is_label else _FINDING
         field = self.habits.domain(random) if self._is_habitual() else random.choice(domain_names())
         return random.choice(forms).format(
             query=random.choice(_LONG if ask.is_query_long else _SHORT),
             document=random.choice(_LONG if ask.is_document_long else _SHORT),
-            on=_FIELD.format(field=field),
+            on=f"on {field}",
         )
 
     def _texts(self, ask: RecordAsk) -> Texts:
@@ -117,12 +113,12 @@ class JSONWriter:
     def _event(self, task: str) -> Event:
         names = domains_of(task)
         if self._is_habitual():
-            return self._of_train(lambda: self.habits.event(names, self.random))
-        return self._of_train(lambda: draw_event(names, self.random))
+            return draw_of_train(lambda: self.habits.event(names, self.random))
+        return draw_of_train(lambda: draw_event(names, self.random))
 
     def _contradicting(self, event: Event) -> Event:
         def draw() -> Event:
-            return self._of_train(
+            return draw_of_train(
                 lambda: draw_partner(event, Relation.HARD_NEGATIVE, domain_names(), self.random)
             )
 
@@ -131,7 +127,7 @@ class JSONWriter:
     def _partner(self, event: Event) -> Event:
         relations = (Relation.PARAPHRASE, Relation.HARD_NEGATIVE, Relation.RELATED)
         relation = self.random.choice(relations)
-        return self._of_train(lambda: draw_partner(event, relation, domain_names(), self.random))
+        return draw_of_train(lambda: draw_partner(event, relation, domain_names(), self.random))
 
     def _text(
         self,
@@ -160,17 +156,10 @@ class JSONWriter:
         return tell(event, register, self.random, but_not=but_not)
 
     def _related(self, event: Event, besides: Event | None) -> Event:
-        while True:
-            other = self._of_train(lambda: draw_partner(event, Relation.RELATED, domain_names(), self.random))
-            if other != besides:
-                return other
-
-    def _of_train(self, draw: Callable[[], Event]) -> Event:
-        """Draw until an event is of the train split, so that no text is about what models are tested on."""
-        while True:
-            event = draw()
-            if split_of(event) == "train":
-                return event
+        return draw_of_train(
+            lambda: draw_partner(event, Relation.RELATED, domain_names(), self.random),
+            lambda other: other != besides,
+        )
 
     def _is_habitual(self) -> bool:
         return self.random.random() < self.share

@@ -20,7 +20,7 @@ _WITH_TASK = re.compile(r"\btask\b[^:\n]*:\s*(?P<task>\S.*)$", re.IGNORECASE | r
 _GRADE = re.compile(
     r"\b(?P<grade>[0-5](?:\.\d)?)\s+(?:of|out of|/)\s*5\b|\bshould be (?P<alone>[0-5](?:\.\d)?)\b"
 )
-_UNIT = re.compile(r"\b(?P<unit>phrase|sentence|passage)\b", re.IGNORECASE)
+_UNIT = re.compile(r"\b(?:phrase|sentence|passage)\b", re.IGNORECASE)
 _LENGTHS_OF_TASKS = re.compile(r"\b(?:short|long)\b", re.IGNORECASE)
 _OPTIONS = re.compile(r"\bone of:\s*(?P<options>\S.*)$", re.IGNORECASE)
 _QUERY = re.compile(r"\bquer(?:y|ies)\b|\bquestions?\b", re.IGNORECASE)
@@ -31,10 +31,6 @@ _WITH_QUERY = re.compile(
     r"^\W*(?:search )?quer(?:y|ies)\W*:\s*(?P<query>\S.*)$", re.IGNORECASE | re.MULTILINE
 )
 _SENTENCES = re.compile(r"\b(\d{1,2}) sentences?\b", re.IGNORECASE)
-_LEAST_LEVELS = 2
-_NUM_TEXTS = 3
-_NUM_LENGTHS = 2
-_NUM_GRADES = 2
 MOST_TASKS = 200
 
 
@@ -94,13 +90,12 @@ class GradedAsk:
 JSONAsk = TasksAsk | RecordAsk | ChoiceAsk | QueryAsk | GradedAsk
 
 
-def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
-    """Return the last user message's request, None if it is for no JSON of a known form."""
-    text = next((text for role, text in reversed(messages) if role == "user"), "")
+def json_ask_in(text: str) -> JSONAsk | None:
+    """Return a message's request, None if it is for no JSON of a known form."""
     if not _JSON.search(text):
         return None
     query, levels = _WITH_QUERY.search(text), tuple(dict.fromkeys(_LEVEL.findall(text)))
-    if query is not None and len(levels) >= _LEAST_LEVELS:
+    if query is not None and len(levels) > 1:
         length = _SENTENCES.search(text)
         return GradedAsk(levels, query["query"].strip(), int(length[1]) if length else 1)
     keys = list({found["key"]: found["about"] for found in _KEY.finditer(text)}.items())
@@ -109,7 +104,7 @@ def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
         asked = _about_passage(text, keys, passage["text"].strip())
         if asked is not None:
             return asked
-    if len(keys) == _NUM_TEXTS:
+    if len(keys) == 3:
         return _record(text, keys)
     number = _NUMBER_OF_TASKS.search(text)
     return _tasks(text, min(int(number[1]), MOST_TASKS)) if number else None
@@ -138,32 +133,29 @@ def _tasks(text: str, count: int) -> TasksAsk:
     if _CLASSIFYING.search(asked):
         return TasksAsk(count, is_query_long=True, is_document_long=False, is_label=True)
     lengths = [word.lower() == "long" for word in _LENGTHS_OF_TASKS.findall(asked)]
-    query, document = (lengths * _NUM_LENGTHS)[:_NUM_LENGTHS] or (False, True)
+    query, document = (lengths * 2)[:2] or (False, True)
     return TasksAsk(count, is_query_long=query, is_document_long=document, is_label=False)
 
 
 def _record(text: str, keys: Sequence[tuple[str, str]]) -> RecordAsk:
     names = (keys[0][0], keys[1][0], keys[2][0])
     found = [float(match["grade"] or match["alone"]) / 5 for match in _GRADE.finditer(text)]
-    grades = (found[0], found[1]) if len(found) >= _NUM_GRADES else None
+    grades = (found[0], found[1]) if len(found) > 1 else None
     task = _WITH_TASK.search(text)
-    unit = _UNIT.search(text) if grades else None
-    is_passage = unit is not None and unit["unit"].lower() == "passage"
+    found_unit = _UNIT.search(text) if grades else None
+    unit = found_unit[0].lower() if found_unit else ""
     is_label = bool(_LABEL.search(f"{names[1]} {keys[1][1]}".replace("_", " ")))
     return RecordAsk(
         keys=names,
         task=task["task"].strip() if task else "",
-        is_anchor_long=is_passage or _is_long(keys[0][1]),
-        is_document_long=is_passage or (not is_label and _is_long(keys[1][1])),
+        is_anchor_long=unit == "passage" or _is_long(keys[0][1]),
+        is_document_long=unit == "passage" or (not is_label and _is_long(keys[1][1])),
         is_label=is_label,
         grades=grades,
-        register="headlines" if unit is not None and unit["unit"].lower() == "phrase" else "captions",
+        register="headlines" if unit == "phrase" else "captions",
     )
 
 
 def _is_long(about: str) -> bool:
-    return next(iter(_are_long(about)), False)
-
-
-def _are_long(text: str) -> list[bool]:
-    return [match["long"] is not None for match in _LENGTH.finditer(text)]
+    length = _LENGTH.search(about)
+    return length is not None and length["long"] is not None

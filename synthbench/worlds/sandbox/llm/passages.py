@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from synthbench.worlds.sandbox.llm.choosing import sentences_told
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask
+from synthbench.worlds.sandbox.parsing import sentences_told
 from synthbench.worlds.sandbox.realisation import tell
 from synthbench.worlds.sandbox.relevance import events_asked_for, relevance_of
 

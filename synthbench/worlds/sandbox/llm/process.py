@@ -37,16 +37,16 @@ def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterat
 
     It ends by itself if this process dies in any way. Raises UserError if it does not start.
     """
-    server = start_server(settings or LLMSettings(), port)
+    given = (settings or LLMSettings()).model_dump_json()
+    process = start_child("synthbench.worlds.sandbox.llm.process", str(port), given)
     try:
-        yield server
+        yield SandboxServer(_base_url(process), process)
     finally:
-        stop_server(server)
+        end_child(process, SECONDS_TO_END)
 
 
-def start_server(settings: LLMSettings, port: int = 0) -> SandboxServer:
-    """Start a server and wait until it listens; raises UserError if it does not."""
-    process = start_child("synthbench.worlds.sandbox.llm.process", str(port), settings.model_dump_json())
+def _base_url(process: "subprocess.Popen[str]") -> str:
+    """Wait until a server listens, and return its address; raises UserError if it does not."""
     assert process.stdout is not None
     timer = threading.Timer(SECONDS_TO_START, process.kill)
     timer.start()
@@ -56,15 +56,8 @@ def start_server(settings: LLMSettings, port: int = 0) -> SandboxServer:
         timer.cancel()
     said = json.loads(line) if line else {"error": "it ended, or took too long, without a word"}
     if "error" in said:
-        process.kill()
-        process.wait()
         raise UserError(f"the sandbox's LLM server did not start: {said['error']}")
-    return SandboxServer(said["base_url"], process)
-
-
-def stop_server(server: SandboxServer) -> None:
-    """End a server, if it still runs."""
-    end_child(server.process, SECONDS_TO_END)
+    return str(said["base_url"])
 
 
 def main() -> int:

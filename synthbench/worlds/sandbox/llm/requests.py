@@ -28,13 +28,7 @@ class RequestError(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.param = param
-        self.code = code
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The response's JSON."""
-        return error_body(self.status, str(self), param=self.param, code=self.code)
+        self.body = error_body(status, message, param=param, code=code)
 
 
 def error_body(

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TextIO
 from urllib.parse import unquote, urlsplit
@@ -86,7 +86,7 @@ class LLMServer(ThreadingHTTPServer):
         self.log = log
         try:
             super().__init__((host, port), _Handler)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             raise UserError(_why_not(host, port, error)) from error
 
     @property
@@ -139,12 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self._path != COMPLETIONS:
             self._send_wrong_path()
             return
-        self._guarded(lambda: self._complete(raw))
-
-    def _guarded(self, answer: Callable[[], None]) -> None:
-        """Turn invalid requests, and our own bugs, into error responses."""
         try:
-            answer()
+            self._complete(raw)
         except RequestError as error:
             self.server.usage.turn_away(error.status)
             self._send(error.status, error.body, "invalid")
@@ -250,12 +246,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Do nothing: `_send` logs each response."""
 
 
-def _why_not(host: str, port: int, error: Exception) -> str:
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
         return f"port {port} on {host} is taken; give another with --port, or --port 0 for any that is free"
-    if number == errno.EACCES:
+    if error.errno == errno.EACCES:
         return f"port {port} is not yours to listen on; give one above 1023, or --port 0 for any that is free"
-    if isinstance(error, OverflowError):
-        return f"--port {port}: must be 0 (any that is free) to 65535"
     return f"can't listen on {host}: {error}; --host 127.0.0.1 is this machine alone"

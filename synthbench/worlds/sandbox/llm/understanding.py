@@ -189,26 +189,26 @@ def understand(messages: Sequence[Message]) -> Ask:
     The newest clear instruction counts; without one, the exemplars (user and assistant in turn) show the
     task.
     """
-    wanted = json_ask_in(messages)
+    texts = [text for role, text in messages if role == "user"]
+    others = [text for role, text in messages if role in ("system", "developer")]
+    if not texts:
+        return Ask(AskedTask.UNCLEAR)
+    wanted = json_ask_in(texts[-1])
     if wanted is not None:
         return Ask(AskedTask.JSON, passage_of(wanted), json=wanted)
-    masked = masked_in(messages)
+    masked = masked_in(texts[-1])
     if masked:
         return Ask(AskedTask.FILLING, masked)
-    judged = comparison_in(messages)
+    judged = comparison_in(texts[-1], others)
     if judged is not None:
         return Ask(AskedTask.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
-    negative = _negative_asked_for(messages)
+    negative = _negative_asked_for(texts[-1], others)
     if negative is not None:
         return negative
-    passages = _passages_asked_about(messages)
+    passages = _passages_asked_about(texts, others)
     if passages:
         return Ask(AskedTask.QUESTION, passages[0], further=passages[1:])
-    users = [parts(text) for role, text in messages if role == "user"]
-    if not users:
-        return Ask(AskedTask.UNCLEAR)
-    users = _reframed(users)
-    others = [text for role, text in messages if role in ("system", "developer")]
+    users = _reframed([parts(text) for text in texts])
     instructions = [asked.instruction for asked in reversed(users)] + others[::-1]
     for instruction in instructions:
         found = _asked_by(instruction, users)
@@ -217,15 +217,13 @@ def understand(messages: Sequence[Message]) -> Ask:
     return _asked_by_exemplars(messages, users, instructions)
 
 
-def _negative_asked_for(messages: Sequence[Message]) -> Ask | None:
+def _negative_asked_for(text: str, others: Sequence[str]) -> Ask | None:
     """Return the request for a passage that does not answer a query; None if it is none."""
-    users = [text for role, text in messages if role == "user"]
-    query = _QUERY.search(users[-1]) if users else None
+    query = _QUERY.search(text)
     if query is None:
         return None
-    passage = PASSAGE.search(users[-1])
-    others = [text for role, text in messages if role in ("system", "developer")]
-    rest = PASSAGE.sub("", _QUERY.sub("", users[-1]))
+    passage = PASSAGE.search(text)
+    rest = PASSAGE.sub("", _QUERY.sub("", text))
     instruction = "\n".join((*others, rest)).strip()
     if not _NOT_ANSWERING.search(instruction):
         return None
@@ -234,12 +232,10 @@ def _negative_asked_for(messages: Sequence[Message]) -> Ask | None:
     return Ask(AskedTask.CONTRADICTION, told, instruction, query=asked)
 
 
-def _passages_asked_about(messages: Sequence[Message]) -> tuple[str, ...]:
+def _passages_asked_about(texts: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     """Return the passages for which a question is to be written, () if there are none."""
-    users = [text for role, text in messages if role == "user"]
-    given = tuple(found["text"].strip() for found in PASSAGE.finditer(users[-1])) if users else ()
-    others = [text for role, text in messages if role in ("system", "developer")]
-    instruction = "\n".join((*others, *(PASSAGE.sub("", text) for text in users)))
+    given = tuple(found["text"].strip() for found in PASSAGE.finditer(texts[-1]))
+    instruction = "\n".join((*others, *(PASSAGE.sub("", text) for text in texts)))
     return given if _ASKING_FOR_QUESTIONS.search(instruction) else ()
 
 
