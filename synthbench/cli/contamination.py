@@ -8,7 +8,15 @@ import typer
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import print_table
-from synthbench.cli.dataset import Dataset, JsonFile, SplitterName, encoder_name, found, open_encoder
+from synthbench.cli.dataset import (
+    Dataset,
+    JsonFile,
+    SplitterName,
+    encoder_name,
+    found,
+    loaded_encoder,
+    write_json,
+)
 from synthbench.suites.known import SUITES, Origin, by_reason, find_tasks
 
 if TYPE_CHECKING:
@@ -58,7 +66,6 @@ def contamination(
     with one sentence per line. Folders of any size fit into memory.
     """
     from synthbench.data.contamination import TestIndex, search
-    from synthbench.data.exchange import replacing
     from synthbench.data.streaming import text_batches
     from synthbench.words import lack_spaces
 
@@ -68,7 +75,7 @@ def contamination(
     tests = dict(_tests(against, data, origin))
     if not tests:
         raise UserError(f"--against {', '.join(against)}: none of the test sets is there")
-    encode = open_encoder(encoder) if embedding or encoder else None
+    encode = loaded_encoder(encoder).encode if embedding or encoder else None
     index = TestIndex(tests, near=near, words=words, encode=encode, similar=cosine)
     if words is None and lack_spaces(index.sentences):
         print(
@@ -76,9 +83,7 @@ def contamination(
         )
     findings = search(text_batches(path), index)
     overlaps = findings.overlaps(index)
-    if json_file is not None:
-        with replacing(json_file, force=True) as temporary:
-            temporary.write_text(_json(title, findings, overlaps), encoding="utf-8")
+    write_json(json_file, _figures(title, findings, overlaps))
     _print(title, findings, overlaps)
 
 
@@ -172,13 +177,10 @@ def _task(name: str, data: Path | None, origin: Origin) -> "Iterable[Row]":
     return source.load(Roots(data=data, origin=origin, base=Path.cwd())).text_rows()
 
 
-def _json(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> str:
-    import json
-
-    report = {
+def _figures(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> dict[str, object]:
+    return {
         "data": title,
         "num_records": findings.num_records,
         "training_sentences_in_any": dict(findings.anywhere),
         "tests": [overlap.model_dump(mode="json") for overlap in overlaps],
     }
-    return json.dumps(report, indent=1, ensure_ascii=False) + "\n"

@@ -9,17 +9,14 @@ from synthbench.base.errors import UserError
 from synthbench.cli.audit import audit
 from synthbench.cli.contamination import contamination
 from synthbench.cli.dataset import (
-    Columns,
     Dataset,
     Kind,
     ReadingOptions,
-    ScoreRange,
-    Scores,
-    SkipBlank,
     found,
     opened_dataset,
 )
 from synthbench.cli.inspecting import inspect_dataset
+from synthbench.cli.options import taking
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -93,7 +90,9 @@ def export(
 
 
 @app.command("import")
+@taking(ReadingOptions)
 def import_(
+    reading: ReadingOptions,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .jsonl, or a .csv or .tsv with a header line; UTF-8.")
     ],
@@ -105,10 +104,6 @@ def import_(
         str | None,
         typer.Option("--format", metavar="NAME", help="Another program's format, from `list importers`."),
     ] = None,
-    columns: Columns = None,
-    score_range: ScoreRange = None,
-    scores: Scores = None,
-    skip_blank: SkipBlank = False,
     force: Force = False,
 ) -> None:
     """Check a file of records and make a data set of it.
@@ -124,15 +119,14 @@ def import_(
     from synthbench.sources.formats import format_hint, import_in_format
 
     check_target(target, force=force)
-    options = ReadingOptions(columns or (), score_range, scores or (), skip_blank)
     wanted = RecordKind(kind) if kind else None
     if file_format is not None:
-        if columns or score_range:
+        if reading.columns or reading.score_range:
             raise UserError(f"--format {file_format} knows its columns; give --score alone")
-        imported = import_in_format(file, file_format, wanted, options.class_scores())
+        imported = import_in_format(file, file_format, wanted, reading.class_scores())
     else:
         is_list = file.suffix == ".txt" and kind == "sentence"
-        imported = options.read(file, kind) if options or is_list else import_file(file, wanted, format_hint)
+        imported = reading.read(file, kind) if reading or is_list else import_file(file, wanted, format_hint)
     write_folder(imported, target, force=force)
     for reason, count in imported.manifest.dropped.items():
         typer.echo(f"left out: {count:,} ({reason})")

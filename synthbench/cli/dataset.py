@@ -1,6 +1,7 @@
 """The DATASET argument of commands: finding and reading it, and the encoder that compares its sentences."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,6 @@ from synthbench.tables.numbers import number_in
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
-    from synthbench.data.likeness import Encode
     from synthbench.models.interfaces import Encoder
 
 MIN_ID_LENGTH = 6
@@ -31,6 +31,15 @@ SplitterName = Annotated[
     typer.Option("--words", help="How scripts without spaces are split: pairs of letters, or ICU's words."),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")]
+
+
+def write_json(file: Path | None, figures: Mapping[str, object]) -> None:
+    """Write figures to the file that --json names, if any; raises UserError if it can't be written."""
+    from synthbench.data.exchange import replacing
+
+    if file is not None:
+        with replacing(file, force=True) as temporary:
+            temporary.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def found(dataset: Path) -> tuple[Path, str]:
@@ -103,19 +112,19 @@ _KINDS: tuple[Kind, ...] = ("scored_pair", "pair", "triplet", "ranking", "senten
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read a file: the `columns`, `score_range`, `scores` and `skip_blank` of a source."""
+    """How to read a file, as command-line options: what a source of an experiment file says, too."""
 
-    columns: Sequence[str] = ()
-    score_range: str | None = None
-    scores: Sequence[str] = ()
-    skip_blank: bool = False
+    columns: Columns = None
+    score_range: ScoreRange = None
+    scores: Scores = None
+    skip_blank: SkipBlank = False
 
     def __bool__(self) -> bool:
         return bool(self.columns or self.score_range or self.scores or self.skip_blank)
 
     def class_scores(self) -> dict[str, float] | None:
         """Return class -> score, None if no class has one."""
-        pairs = dict(_assigned("--score", text) for text in self.scores)
+        pairs = dict(_assigned("--score", text) for text in self.scores or ())
         return {name: _number("--score", value) for name, value in pairs.items()} or None
 
     def read(self, file: Path, kind: Kind | None) -> "SyntheticDataset":
@@ -128,7 +137,7 @@ class ReadingOptions:
         from synthbench.sources.description import Roots
         from synthbench.sources.models import FileSource
 
-        columns = dict(_assigned("--column", text) for text in self.columns)
+        columns = dict(_assigned("--column", text) for text in self.columns or ())
         given: dict[str, object] = {"kind": kind or self._kind(columns)}
         if columns:
             numbered = {name: int(value) if value.isdecimal() else value for name, value in columns.items()}
@@ -195,11 +204,6 @@ def is_static_installed() -> bool:
 def encoder_name(model: str | None) -> str:
     """Return the model's name as shown with figures."""
     return model or f"{STATIC}, static"
-
-
-def open_encoder(model: str | None) -> "Encode":
-    """Load a model as `loaded_encoder` does, and return its encoding function."""
-    return loaded_encoder(model).encode
 
 
 def loaded_encoder(model: str | None) -> "Encoder":

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import cache_from_source, find_spec
 from pathlib import Path
@@ -51,19 +52,9 @@ class DoctorFinding:
     advice: str = ""
 
 
-def fine(subject: str, text: str) -> DoctorFinding:
-    """Return a finding that needs nothing."""
-    return DoctorFinding(Level.OK, subject, text)
-
-
-def note(subject: str, text: str, advice: str) -> DoctorFinding:
-    """Return a limitation, with advice."""
-    return DoctorFinding(Level.NOTE, subject, text, advice)
-
-
-def problem(subject: str, text: str, advice: str) -> DoctorFinding:
-    """Return what will end a run, with advice."""
-    return DoctorFinding(Level.PROBLEM, subject, text, advice)
+fine = partial(DoctorFinding, Level.OK)
+note = partial(DoctorFinding, Level.NOTE)
+problem = partial(DoctorFinding, Level.PROBLEM)
 
 
 def diagnose(home: Path) -> Iterator[DoctorFinding]:

@@ -1,6 +1,5 @@
 """`synthbench evaluate`: score one model on the tasks of a suite, without an experiment."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import print_table
+from synthbench.cli.dataset import write_json
 from synthbench.cli.exports import Destination, DryRun, Public, Push, Yes
 from synthbench.cli.options import Quiet, shown_progress
 from synthbench.models.precision import Precision
@@ -94,10 +94,9 @@ def evaluate(
     asked = Scoring(model, suite, data, origin, revision, precision)
     scored = score(asked, runtime, progress)
     _print_table(suite, scored.evaluations, scored.settings)
-    if json_file is not None:
-        rounded = {"precision": precision} if precision else {}
-        about = {"model": model, **rounded, **_versions(), "settings": scored.settings}
-        _write_json(json_file, _report({**about, "average": scored.average}, scored))
+    rounded = {"precision": precision} if precision else {}
+    about = {"model": model, **rounded, **_versions(), "settings": scored.settings}
+    write_json(json_file, _report({**about, "average": scored.average}, scored))
     if destination is not None:
         destination.fill(lambda folder: _export(asked, scored, push, folder))
 
@@ -174,12 +173,6 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
     return {name: version(name) for name in ("synthbench", "sentence-transformers", "transformers", "torch")}
-
-
-def _write_json(path: Path, report: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f"{path.name}.partial")
-    temporary.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
 
 
 def _print_own_table(evaluations: Mapping[str, "Evaluation"]) -> None:

@@ -13,7 +13,7 @@ from synthbench.base.errors import UserError
 from synthbench.cli.options import Given
 
 if TYPE_CHECKING:
-    from synthbench.exporting.model import Statements
+    from synthbench.exporting.cards import Statements
     from synthbench.exporting.push import Repository
     from synthbench.exporting.subject import Subject
 
@@ -139,7 +139,7 @@ class Export(Destination, Given):
 
     def statements(self) -> "Statements":
         """Return the card's statements that only the user can make: licence, language, address."""
-        from synthbench.exporting.model import Statements
+        from synthbench.exporting.cards import Statements
 
         address = {"address": self.push} if self.push else {}
         return Statements(self.license_id, self.language, **address)

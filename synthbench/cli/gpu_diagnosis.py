@@ -48,17 +48,11 @@ def check_gpu(device: str = "cuda", sizes: Sizes = Sizes()) -> Iterator[DoctorFi
         return
     where = torch.device(device)
     known = data_sheet(torch.cuda.get_device_name(where)) if device == "cuda" else None
-    checks: dict[str, Callable[[], Iterator[DoctorFinding]]] = {
-        "memory": lambda: memory(where, known, sizes),
-        "products": lambda: products(where, known, sizes),
-        "generation": lambda: generation(where, known, sizes),
-        "training": lambda: training(where, known, sizes),
-    }
-    for subject, check in checks.items():
+    for check in (memory, products, generation, training):
         try:
-            yield from check()
+            yield from check(where, known, sizes)
         except (RuntimeError, UserError) as error:
-            yield problem(subject, in_one_line(error), "see docs/gpu.md")
+            yield problem(check.__name__, in_one_line(error), "see docs/gpu.md")
 
 
 def data_sheet(name: str) -> "Device | None":

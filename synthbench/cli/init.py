@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.listing import counted
 from synthbench.base.patterns import linear_pattern
-from synthbench.cli.console import counted
 from synthbench.cli.own_study import OwnData, own_study
 from synthbench.config.problems import NAME_PATTERN
 from synthbench.worlds import NAME

@@ -10,20 +10,18 @@ import typer
 from synthbench.base.errors import UserError
 from synthbench.cli.console import print_table
 from synthbench.cli.dataset import (
-    Columns,
     Dataset,
     JsonFile,
     ReadingOptions,
-    ScoreRange,
-    Scores,
-    SkipBlank,
     SplitterName,
     encoder_name,
     found,
     is_static_installed,
     loaded_encoder,
     opened_dataset,
+    write_json,
 )
+from synthbench.cli.options import taking
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -69,7 +67,9 @@ class Inspected:
         return {**self.description.model_dump(mode="json"), **cut, **samples}
 
 
+@taking(ReadingOptions)
 def inspect_dataset(
+    reading: ReadingOptions,
     dataset: Dataset,
     other: Annotated[
         Path | None, typer.Argument(metavar="[OTHER]", help="A second data set, shown beside the first.")
@@ -79,10 +79,6 @@ def inspect_dataset(
     ] = False,
     encoder: EncoderName = None,
     words: SplitterName = "pairs",
-    columns: Columns = None,
-    score_range: ScoreRange = None,
-    scores: Scores = None,
-    skip_blank: SkipBlank = False,
     json_file: JsonFile = None,
 ) -> None:
     """Show the key figures of a data set, or of two side by side.
@@ -91,17 +87,15 @@ def inspect_dataset(
     diversity of embeddings, near-duplicates, trivial pairs, and overlap of splits with train. --column,
     --score-range and --score describe files whose columns differ from those that `import` expects.
     """
-    from synthbench.data.exchange import replacing
     from synthbench.data.inspect import shared_sentences
 
     named = [found(each) for each in (dataset, other) if each is not None]
-    options = ReadingOptions(columns or (), score_range, scores or (), skip_blank)
-    if options and not any(path.is_file() for path, _ in named):
+    if reading and not any(path.is_file() for path, _ in named):
         raise UserError(
             "--column, --score-range, --score and --skip-blank say how a file is read; there is none"
         )
     opened = [
-        options.read(path, None) if options and path.is_file() else opened_dataset(path) for path, _ in named
+        reading.read(path, None) if reading and path.is_file() else opened_dataset(path) for path, _ in named
     ]
     model = None if quick or not (encoder or is_static_installed()) else loaded_encoder(encoder)
     inspected = [
@@ -109,9 +103,13 @@ def inspect_dataset(
         for (_, title), data in zip(named, opened, strict=True)
     ]
     shared = shared_sentences(*opened) if len(opened) > 1 else None
-    if json_file is not None:
-        with replacing(json_file, force=True) as temporary:
-            temporary.write_text(_json(inspected, shared), encoding="utf-8")
+    figures = inspected[0].as_json()
+    if shared is not None:
+        figures = {
+            "data_sets": {each.title: each.as_json() for each in inspected},
+            "shared_sentences": shared,
+        }
+    write_json(json_file, figures)
     _print(inspected)
     if shared is not None:
         shares = (
@@ -145,18 +143,6 @@ def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncatio
         return None
     prompt = default_prompt(loaded) or ""
     return count_truncated(((prompt + text,) for row in data.text_rows() for text in row), tokenizer, limit)
-
-
-def _json(inspected: Sequence[Inspected], shared: int | None) -> str:
-    import json
-
-    figures: dict[str, object] = inspected[0].as_json()
-    if shared is not None:
-        figures = {
-            "data_sets": {each.title: each.as_json() for each in inspected},
-            "shared_sentences": shared,
-        }
-    return json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
 
 
 def _print(inspected: Sequence[Inspected]) -> None:

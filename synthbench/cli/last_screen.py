@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.cli.console import console, counted
+from synthbench.base.listing import counted
+from synthbench.cli.console import console
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -32,25 +32,20 @@ def _complete(incomplete: str) -> list[str]:
 
 def list_plugins(
     named: Annotated[
-        str | None,
+        str,
         typer.Argument(
             metavar="[GROUP|NAME]",
             help=f"{', '.join(GROUPS)}, {RECIPES}, {EXPERIMENTS}, {ALL}, or a component [names alone].",
             autocompletion=_complete,
         ),
-    ] = None,
+    ] = "",
 ) -> None:
     """List the installed components and recipes, or the settings of each."""
     from synthbench.plugins.loading import installed
 
-    if named is None:
-        _print_overview()
-        return
-    if named == RECIPES:
-        _print_recipes()
-        return
-    if named == EXPERIMENTS:
-        _print_experiments()
+    overviews = {"": _print_overview, RECIPES: _print_recipes, EXPERIMENTS: _print_experiments}
+    if named in overviews:
+        overviews[named]()
         return
     if named == ALL or named in GROUPS:
         for group in GROUPS if named == ALL else (named,):

@@ -74,16 +74,11 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
     is_english = languages == {"en"}
     base = given.base or (ENGLISH_BASE if is_english else OTHER_BASE)
     findings = list(look(found, base)) if found else []
+    run = "" if given.has_passages_alone else RUN
+    recommend = RECOMMEND if given.command == "recommend" else ""
+    usd = "" if given.budget is None else f"{given.budget:.12g}"
     lines = [
-        "".join(
-            (
-                HEAD,
-                "" if given.has_passages_alone else RUN,
-                EXPAND,
-                RECOMMEND if given.command == "recommend" else "",
-                "#",
-            )
-        ),
+        f"{HEAD}{run}{EXPAND}{recommend}#",
         *(["# Found in the data:"] if findings else []),
         *(textwrap.fill(each, WIDTH, initial_indent="#   ", subsequent_indent="#     ") for each in findings),
         "",
@@ -92,11 +87,7 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
         "sources:",
         *(f"  {role}: {_scalar(_seen_from(folder, file))}" for role, file in given.sources.items()),
         *([f"llm: {_scalar(given.llm)}"] if given.llm else []),
-        *(
-            [f"budget: {{usd: {given.budget:.12g}, machine_hour_usd: {MACHINE_HOUR_USD}}}"]
-            if given.budget is not None
-            else []
-        ),
+        *([f"budget: {{usd: {usd}, machine_hour_usd: {MACHINE_HOUR_USD}}}"] if usd else []),
         "variants: all    # each recipe that these sources allow: synthbench list recipes",
     ]
     return "\n".join(lines) + "\n", findings

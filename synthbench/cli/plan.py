@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import PLAIN, counted, print_table
+from synthbench.base.listing import counted
+from synthbench.cli.console import PLAIN, print_table
 from synthbench.cli.options import Given, opening, store_line, taking
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.cli.console import counted
+from synthbench.base.listing import counted
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     AllowHosts,

@@ -106,11 +106,9 @@ def _default(field: "FieldInfo", *, is_section: bool) -> str:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    return (
-        " ".join(value.split())
-        if isinstance(value, str) and value
-        else json.dumps(value).replace("e-0", "e-")
-    )
+    if isinstance(value, str) and value:
+        return " ".join(value.split())
+    return json.dumps(value).replace("e-0", "e-")
 
 
 def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN401
@@ -126,18 +124,13 @@ def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN4
     if origin is tuple and arguments[-1] is not Ellipsis:
         return f"[{', '.join(_values(each) for each in arguments)}]"
     if origin is not None:
-        return _values_of_many(origin, arguments) + _limits(metadata, "items")
+        many = "mapping" if issubclass(origin, Mapping) else f"list of {_plural(_values(arguments[0]))}"
+        return many + _limits(metadata, "items")
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _either([str(choice.value) for choice in annotation])
     if _sections(annotation):
         return "section"
     return _WORDS.get(annotation, "any value") + _limits(metadata, "characters", is_whole=annotation is int)
-
-
-def _values_of_many(origin: Any, arguments: Sequence[Any]) -> str:  # noqa: ANN401
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return "mapping"
-    return f"list of {_plural(_values(arguments[0]))}"
 
 
 def _plural(words: str) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.cli.console import PLAIN, counted, print_table
+from synthbench.base.listing import counted
+from synthbench.cli.console import PLAIN, print_table
 from synthbench.cli.options import Quiet, shown_progress
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _print_experiments(inventory: "Inventory") -> None:
 
 
 def _amount(holdings: "Collection[Holding]") -> str:
-    return f"{len(holdings):,} artifact{'s' * (len(holdings) != 1)}, {_shown(_size(holdings))}"
+    return f"{counted(len(holdings), 'artifact')}, {_shown(_size(holdings))}"
 
 
 def _size(holdings: "Iterable[Holding]") -> int:

@@ -2,21 +2,48 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from synthbench.base.escaping import markdown_text
 from synthbench.base.patterns import linear_pattern
-from synthbench.exporting.facts import ExportedPart, costs_text
-from synthbench.exporting.privacy import public
+from synthbench.exporting.facts import ExportedPart, costs_text, is_generated_world
+from synthbench.exporting.lineage import lineage
+from synthbench.exporting.privacy import check_public, public
 from synthbench.exporting.subject import Subject
 from synthbench.reporting.model.registration_note import registration_reference
-from synthbench.reporting.render.html.page import reproducing
 from synthbench.worlds import NAME
 
 CARD_FILE = "README.md"
 EXPERIMENT_FILE = "experiment.yaml"
 LINEAGE_FILE = "lineage.json"
 _BACKTICKS = linear_pattern(r"`+")
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Statements that only the user can make, "" if not given: `license` (hub id), `language` (ISO code)."""
+
+    license: str = ""
+    language: str = ""
+    address: str = "PATH OF THIS FOLDER"
+    """The path or repository in the card's code: the repository's name if it is uploaded."""
+
+
+def write_texts(own: str, subject: Subject, parts: Sequence[ExportedPart], folder: Path) -> None:
+    """Write a card, `own`, with experiment file and lineage into a folder, which must hold nothing private.
+
+    Raises UserError if a file would reveal private data.
+    """
+    texts = {
+        CARD_FILE: own,
+        EXPERIMENT_FILE: experiment_file(subject),
+        LINEAGE_FILE: lineage(subject, parts),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    check_public(folder)
 
 
 def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
@@ -46,12 +73,13 @@ def experiment_file(subject: Subject) -> str:
     )
 
 
-def how_to_reproduce(subject: Subject, parts: Sequence[ExportedPart], part: str = "") -> dict[str, Any]:
-    """Return the facts of a card's section on reproduction: commands, versions, hashes of the data.
+def common_facts(
+    subject: Subject, statements: Statements, parts: Sequence[ExportedPart], part: str = ""
+) -> dict[str, Any]:
+    """Return the facts of both cards: licence, origin, and commands, versions and hashes to reproduce it.
 
     `part` is the exported part, "" for an exported model.
     """
-    facts = reproducing(subject.result)
     read: dict[str, str] = {}
     for data in parts:
         read |= dict(each for one in data.summary.made_of for each in one.revisions)
@@ -60,10 +88,17 @@ def how_to_reproduce(subject: Subject, parts: Sequence[ExportedPart], part: str 
     what = ["dataset" if part else "model", EXPERIMENT_FILE, subject.row.label]
     named = ["--part", part] if part else []
     return {
+        "subject": subject,
+        "result": subject.result,
+        "is_generated_world": is_generated_world(subject),
+        "license": statements.license,
+        "address": statements.address,
+        "generators": list(dict.fromkeys(name for each in parts for name in each.generators)),
+        "version": subject.version,
         "export_arguments": shlex.join([*what, *named, *seed, "--to", "DIR"]),
         "overrides": subject.result.overrides,
         "needs_data": subject.result.is_data_folder_given,
-        "environment": facts.environment,
+        "environment": tuple(subject.result.environment.items()),
         "revisions": tuple(read.items()),
         "registration": registration_reference(subject.result.registration),
         "result_identity": subject.result.identity,

@@ -10,18 +10,9 @@ from synthbench.data.exchange import LOSSES, size_category, split_tables
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
 from synthbench.exporting import facts
-from synthbench.exporting.cards import (
-    CARD_FILE,
-    EXPERIMENT_FILE,
-    LINEAGE_FILE,
-    card,
-    experiment_file,
-    how_to_reproduce,
-)
+from synthbench.exporting.cards import Statements, card, common_facts, write_texts
 from synthbench.exporting.facts import ExportedPart
-from synthbench.exporting.lineage import lineage
-from synthbench.exporting.model import UNKNOWN, Statements
-from synthbench.exporting.privacy import check_public
+from synthbench.exporting.model import UNKNOWN
 from synthbench.exporting.subject import ANY, Subject
 from synthbench.exporting.training_code import USUAL_BASE, training_code
 
@@ -72,14 +63,7 @@ def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, 
     dataset = SyntheticDataset.read(part.folder)
     tables = tables_of(dataset)
     write_tables(tables, folder)
-    texts = {
-        CARD_FILE: _card(subject, part, statements, tables),
-        EXPERIMENT_FILE: experiment_file(subject),
-        LINEAGE_FILE: lineage(subject, [part]),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    check_public(folder)
+    write_texts(_card(subject, part, statements, tables), subject, [part], folder)
 
 
 def tables_of(dataset: SyntheticDataset) -> "Tables":
@@ -91,10 +75,7 @@ def tables_of(dataset: SyntheticDataset) -> "Tables":
     splits = dict(split_tables(dataset))
     chosen = {split: columns.select(table) for split, table in splits.items()}
     if dataset.kind is RecordKind.RANKING:
-        chosen = {
-            split: table.rename_columns({**{name: name for name in table.column_names}, "grades": "labels"})
-            for split, table in chosen.items()
-        }
+        chosen = {split: table.rename_columns({"grades": "labels"}) for split, table in chosen.items()}
     others = {split: columns.others(table).drop_columns(["split"]) for split, table in splits.items()}
     return {"default": chosen, PROVENANCE: others}
 
@@ -111,26 +92,18 @@ def write_tables(tables: "Tables", folder: Path) -> None:
 
 def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: "Tables") -> str:
     kind = RecordKind(part.summary.kind)
+    sources = {each.name for each in part.summary.made_of if each.kind == "source"}
     content = {
         "name": _name(subject, part),
-        "subject": subject,
-        "result": subject.result,
         "part": part,
         "columns": {name: _columns(splits) for name, splits in tables.items()},
         "loss": LOSSES[kind].partition(",")[0],
         "training": training_code(kind, _base(subject), statements.address, list(part.splits)),
         "figures": _figures(part),
         "overlaps": subject.run.overlaps if part.summary.trained_on else (),
-        "sources": [
-            (name, what) for name, what in facts.source_texts(subject) if name in _source_names(part)
-        ],
-        "is_generated_world": facts.is_generated_world(subject),
-        "license": statements.license,
-        "address": statements.address,
+        "sources": [(name, what) for name, what in facts.source_texts(subject) if name in sources],
         "bases": [],
-        "generators": list(part.generators),
-        "version": subject.version,
-        **how_to_reproduce(subject, [part], part.name),
+        **common_facts(subject, statements, [part], part.name),
     }
     return card("dataset_card.md.jinja", _head(subject, part, statements, kind), content)
 
@@ -183,10 +156,6 @@ def _figures(part: ExportedPart) -> list[tuple[str, float]]:
     """Return the figures from data checks and the method, with their descriptions."""
     checked = [(FIGURES[name], value) for name, value in part.summary.figures.items() if name in FIGURES]
     return [*checked, *part.summary.measured.items()]
-
-
-def _source_names(part: ExportedPart) -> set[str]:
-    return {each.name for each in part.summary.made_of if each.kind == "source"}
 
 
 def _columns(splits: "Mapping[str, pa.Table]") -> list[tuple[str, str]]:

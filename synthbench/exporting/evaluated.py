@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +30,8 @@ def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Pa
     """
     num_files = write_files(folder, _hub_files(asked, scored))
     written = WrittenResults()
-    named = ((f"{task} by {evaluator_of(asked.suite)}", measured) for task, measured in _all(asked, scored))
+    by = evaluator_of(asked.suite)
+    named = ((f"{task} by {by}", partial(_measured, task, asked, scored)) for task in scored.evaluations)
     try:
         write_measured(named, _meta(scored.fingerprint, repository), folder, written)
     except UserError as error:
@@ -39,11 +40,6 @@ def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Pa
         written.require_any(asked.model)
     check_public(folder)
     return written.left_out
-
-
-def _all(asked: Scoring, scored: Scored) -> Iterator[tuple[str, Callable[[], MeasuredTask]]]:
-    for task in scored.evaluations:
-        yield task, partial(_measured, task, asked, scored)
 
 
 def _measured(task: str, asked: Scoring, scored: Scored) -> MeasuredTask:

@@ -225,7 +225,7 @@ def source_texts(subject: Subject) -> Iterator[tuple[str, str]]:
         if isinstance(source, WorldSource):
             yield name, f"the {NAME}, a small generated world"
         elif isinstance(source, TaskSource):
-            task = _task(source)
+            task = TASKS[source.task]
             on_hub = f" (on the hub: {task.hub_id} at {task.hub_revision[:7]})" if task.hub_id else ""
             yield name, f"the standard data set {source.task}, split {source.split}{on_hub}"
         elif isinstance(source, FileSource) and source.hub:
@@ -240,8 +240,8 @@ def hub_datasets(subject: Subject) -> list[str]:
     for source in sources(subject).values():
         if isinstance(source, FileSource) and source.hub:
             found[source.hub] = None
-        elif isinstance(source, TaskSource) and _task(source).hub_id:
-            found[_task(source).hub_id] = None
+        elif isinstance(source, TaskSource) and TASKS[source.task].hub_id:
+            found[TASKS[source.task].hub_id] = None
     return list(found)
 
 
@@ -259,11 +259,7 @@ def is_generated_world(subject: Subject) -> bool:
 def task_of(subject: Subject, name: str) -> Task | None:
     """Return the standard task that a test set is, if whole and with the published split, else None."""
     source = subject.experiment.sources.get(name)
-    return _task(source) if isinstance(source, TaskSource) else None
-
-
-def _task(source: TaskSource) -> Task:
-    return TASKS[source.task]
+    return TASKS[source.task] if isinstance(source, TaskSource) else None
 
 
 def _is_english(source: Source) -> bool:

@@ -3,27 +3,19 @@
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError
+from synthbench.config.documents import flatten
 from synthbench.exporting import facts
-from synthbench.exporting.cards import (
-    CARD_FILE,
-    EXPERIMENT_FILE,
-    LINEAGE_FILE,
-    card,
-    experiment_file,
-    how_to_reproduce,
-)
+from synthbench.exporting.cards import Statements, card, common_facts, write_texts
 from synthbench.exporting.evaluation_results import evaluation_results, write_files
-from synthbench.exporting.lineage import lineage
-from synthbench.exporting.privacy import check_public
 from synthbench.exporting.subject import Subject, stored
 from synthbench.models.artifact import CHECKPOINT_FOLDER, is_trained, model_kind, runs_code
 from synthbench.models.facts import described, facts_in
 from synthbench.models.interfaces import ModelKind
+from synthbench.plugins.model_contracts import Trainer
 from synthbench.reporting.model.seen_notes import seen_sentences
 from synthbench.reporting.model.what_varies import what_varies
 from synthbench.training.settings import TrainingSettings
@@ -34,16 +26,6 @@ if TYPE_CHECKING:
 TASK_TYPES = {"sts": "semantic-similarity", "reranking": "reranking", "pairs": "binary-classification"}
 """The hub's name for the task of each evaluator."""
 UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class Statements:
-    """Statements that only the user can make, "" if not given: `license` (hub id), `language` (ISO code)."""
-
-    license: str = ""
-    language: str = ""
-    address: str = "PATH OF THIS FOLDER"
-    """The path or repository in the card's code: the repository's name if it is uploaded."""
 
 
 def write_model(subject: Subject, statements: Statements, folder: Path) -> None:
@@ -57,14 +39,7 @@ def write_model(subject: Subject, statements: Statements, folder: Path) -> None:
     parts = tuple(facts.parts(subject))
     scores = tuple(facts.scores(subject))
     write_files(folder, evaluation_results(subject))
-    texts = {
-        CARD_FILE: _card(subject, statements, artifact, parts, scores),
-        EXPERIMENT_FILE: experiment_file(subject),
-        LINEAGE_FILE: lineage(subject, parts),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    check_public(folder)
+    write_texts(_card(subject, statements, artifact, parts, scores), subject, parts, folder)
 
 
 def _artifact(subject: Subject) -> Path:
@@ -92,8 +67,6 @@ def _card(
     head = _head(subject, statements, artifact, trained_on, scores)
     content = {
         "name": f"{subject.result.experiment}: {subject.row.label}",
-        "subject": subject,
-        "result": subject.result,
         "run": subject.run,
         "encoder": _encoder(artifact),
         "needs_code": runs_code(artifact),
@@ -113,17 +86,12 @@ def _card(
         "varies": tuple(what_varies(subject.result, {subject.row: subject.runs}, "the second interval")),
         "overlaps": subject.run.overlaps,
         "sources": list(facts.source_texts(subject)),
-        "is_generated_world": facts.is_generated_world(subject),
         "trainer": subject.config.trainer_name,
         "losses": _losses(subject),
-        "settings": _settings(trainer.model_dump(mode="json")),
+        "settings": _settings(trainer),
         "selection": subject.config.selection,
-        "license": statements.license,
-        "address": statements.address,
-        "generators": list(dict.fromkeys(name for part in parts for name in part.generators)),
         "has_dev": any("dev" in part.splits for part in trained_on),
-        "version": subject.version,
-        **how_to_reproduce(subject, parts),
+        **common_facts(subject, statements, parts),
     }
     return card("model_card.md.jinja", head, content)
 
@@ -233,12 +201,7 @@ def _shape(folder: Path) -> dict[str, Any]:
     }
 
 
-def _settings(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return dotted names and values of the settings, without those that are None."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            found.update(_settings(value, f"{prefix}{name}."))
-        elif value is not None and value != []:
-            found[f"{prefix}{name}"] = value
-    return found
+def _settings(trainer: Trainer) -> dict[str, Any]:
+    """Return dotted names and values of the settings, without those that are None or empty."""
+    settings = flatten(trainer.model_dump(mode="json"))
+    return {name: value for name, value in settings if value not in (None, [], {})}

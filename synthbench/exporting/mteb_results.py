@@ -96,6 +96,8 @@ def write_measured(
     mteb is not installed.
     """
     cache, done = _result_cache(folder), set[str]()
+    from mteb.models import ModelMeta
+
     for name, measured in named:
         try:
             found = _task_result(measured())
@@ -105,7 +107,7 @@ def write_measured(
             written.left_out[name] = str(error)
             continue
         done.add(found.task_name)
-        cache.save_to_cache(found, _model_meta(meta))
+        cache.save_to_cache(found, ModelMeta.create_empty(dict(meta)))
         written.num_files += 1
 
 
@@ -115,12 +117,6 @@ def _result_cache(folder: Path) -> Any:  # noqa: ANN401 - mteb's ResultCache
     except ImportError:
         raise UserError(f"mteb's layout needs mteb: {INSTALL}") from None
     return ResultCache(folder)
-
-
-def _model_meta(known: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    from mteb.models import ModelMeta
-
-    return ModelMeta.create_empty(dict(known))
 
 
 def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> MeasuredTask:

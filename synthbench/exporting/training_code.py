@@ -1,17 +1,12 @@
 """The Python code in a data card that trains on the data set with the library's trainer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from synthbench.data.exchange import LOSSES
 from synthbench.data.records import RecordKind
 
 USUAL_BASE = "microsoft/mpnet-base"
 """The base in the code if the row's own is not on the hub."""
-_LOSSES: Mapping[RecordKind, str] = {
-    RecordKind.SCORED_PAIR: "CosineSimilarityLoss",
-    RecordKind.PAIR: "MultipleNegativesRankingLoss",
-    RecordKind.TRIPLET: "MultipleNegativesRankingLoss",
-    RecordKind.SENTENCE: "MultipleNegativesRankingLoss",
-}
 _ENCODER = """\
 from datasets import load_dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -56,7 +51,9 @@ def training_code(kind: RecordKind, base: str, address: str, splits: Sequence[st
     if kind is RecordKind.RANKING:
         return _CROSS_ENCODER.format(address=address, base=base, train=train)
     batches = "" if kind is RecordKind.SCORED_PAIR else _DISTINCT
-    names = {"address": address, "base": base, "loss": _LOSSES[kind], "batches": batches}
+    # A sentence becomes a pair (`_DOUBLED`).
+    loss = LOSSES[RecordKind.PAIR if kind is RecordKind.SENTENCE else kind]
+    names = {"address": address, "base": base, "loss": loss, "batches": batches}
     if kind is RecordKind.SENTENCE:
         code = _ENCODER.format(train="pairs", **names)
         return code.replace("\nmodel =", f"\n{_DOUBLED.format(train=train)}model =", 1)

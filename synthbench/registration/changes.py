@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from synthbench.base.listing import listed
 from synthbench.registration.record import Registration
 
 Pair = tuple[str, str]
@@ -22,7 +23,7 @@ def changes(old: Registration, new: Registration) -> tuple[str, ...]:
 def _seeds(old: Registration, new: Registration) -> Iterator[str]:
     before, after = sorted(old.seeds), sorted(new.seeds)
     if before != after:
-        yield f"seeds {_listed(before)} → {_listed(after)}"
+        yield f"seeds {_joined(before)} → {_joined(after)}"
 
 
 def _rows(old: Registration, new: Registration) -> Iterator[str]:
@@ -30,9 +31,9 @@ def _rows(old: Registration, new: Registration) -> Iterator[str]:
     renamed = _renamed(old, new)
     yield from (f"row {former} renamed {label}" for former, label in renamed.items())
     if added := [label for label in after if label not in before and label not in renamed.values()]:
-        yield f"new: {_listed(added)}"
+        yield f"new: {_joined(added)}"
     if gone := [label for label in before if label not in after and label not in renamed]:
-        yield f"left out: {_listed(gone)}"
+        yield f"left out: {_joined(gone)}"
     yield from _recipes(old, new)
 
 
@@ -63,23 +64,23 @@ def _recipes(old: Registration, new: Registration) -> Iterator[str]:
         theirs, ours = old.models(label), new.models(label)
         common = theirs.keys() & ours.keys()
         named = [
-            *_differences(before[label].settings, after[label].settings),
+            *_changed(_pairs(before[label].settings, after[label].settings)),
             *(f"{name} {was} → {now}" for name, was, now in _pairs(before[label].code, after[label].code)),
             *(f"other content of {name}" for name, *_ in _pairs(before[label].reads, after[label].reads)),
         ]
         if any(theirs[seed] != ours[seed] for seed in common) or (not common and named):
-            reasons.setdefault(_several(named) or "another recipe", []).append(label)
+            reasons.setdefault(listed(named, MOST_REASONS) or "another recipe", []).append(label)
     for reason, labels in sorted(reasons.items()):
-        yield f"{_listed(sorted(labels))}: {reason}"
+        yield f"{_joined(sorted(labels))}: {reason}"
 
 
 def _tests(old: Registration, new: Registration) -> Iterator[str]:
     before = {(test.name, test.evaluator): test for test in old.tests}
     after = {(test.name, test.evaluator): test for test in new.tests}
     if added := [name for name, how in after if (name, how) not in before]:
-        yield f"test sets added: {_listed(added)}"
+        yield f"test sets added: {_joined(added)}"
     if gone := [name for name, how in before if (name, how) not in after]:
-        yield f"test sets left out: {_listed(gone)}"
+        yield f"test sets left out: {_joined(gone)}"
     for key in (key for key in after if key in before):
         was, now = before[key].num_items, after[key].num_items
         if before[key].items != after[key].items:
@@ -92,7 +93,7 @@ def _tests(old: Registration, new: Registration) -> Iterator[str]:
 
 def _claims(old: Registration, new: Registration) -> Iterator[str]:
     if old.varied != new.varied:
-        yield f"varied with the seed: {_listed(old.varied)} → {_listed(new.varied)}"
+        yield f"varied with the seed: {_joined(old.varied)} → {_joined(new.varied)}"
     claims = list(_pairs(old.claims, new.claims))
     if any(name in COMPARE for name, *_ in claims):
         # Which comparisons came and went says more than the options that name them.
@@ -104,19 +105,17 @@ def _claims(old: Registration, new: Registration) -> Iterator[str]:
             *_comparisons("comparisons left out", new.compared, before),
         ]
         yield from found or ["the same comparisons, named otherwise"]
-    for name, was, now in claims:
-        yield f"{name} {_shown(was)} → {_shown(now)}"
+    yield from _changed(claims)
 
 
 def _comparisons(what: str, before: Sequence[Pair], after: Sequence[Pair]) -> Iterator[str]:
     """Yield the comparisons that only `after` has."""
     if added := [f"{row} − {baseline}" for row, baseline in after if (row, baseline) not in before]:
-        yield f"{what}: {_several(added)}"
+        yield f"{what}: {listed(added, MOST_REASONS)}"
 
 
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    for path, was, now in _pairs(before, after):
-        yield f"{path} {_shown(was)} → {_shown(now)}"
+def _changed(pairs: Iterable[tuple[str, Any, Any]]) -> Iterator[str]:
+    return (f"{name} {_shown(was)} → {_shown(now)}" for name, was, now in pairs)
 
 
 def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
@@ -126,12 +125,7 @@ def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tupl
             yield name, before.get(name), after.get(name)
 
 
-def _several(reasons: list[str]) -> str:
-    more = f" and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    return ", ".join(reasons[:MOST_REASONS]) + more
-
-
-def _listed(values: Iterable[object]) -> str:
+def _joined(values: Iterable[object]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 

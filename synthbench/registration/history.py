@@ -1,7 +1,7 @@
 """What had happened on an experiment's test items before its registration."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,7 @@ class ItemHistory:
     known: KnownRegistrations
     scores: Sequence[StoredScore]
     sets: ItemSets
+    _masks: "dict[tuple[Identity, Identity], Mask]" = field(default_factory=dict)
 
     def history(self, dev: Iterable[Identity]) -> History:
         """Return what had happened; `dev` are the sets of items on which its rows choose checkpoints."""
@@ -104,23 +105,13 @@ class ItemHistory:
 
     def _shared(self, mine: Identity, other: Identity) -> "Mask":
         """Return which items of a set the other one has, too."""
-        if (mine, other) not in self._masks:
-            self._masks[mine, other] = self._compared(mine, other)
-        return self._masks[mine, other]
-
-    @cached_property
-    def _masks(self) -> dict[tuple[Identity, Identity], "Mask"]:
-        return {}
-
-    def _compared(self, mine: Identity, other: Identity) -> "Mask":
         import numpy as np
 
-        own = self.sets.keys(mine)
-        size = 0 if own is None else len(own)
-        if mine == other:
-            return np.ones(size, np.bool_)
-        theirs = self.sets.keys(other)
-        return np.zeros(size, np.bool_) if own is None or theirs is None else np.isin(own, theirs)
+        if (mine, other) not in self._masks:
+            none = np.zeros(0, np.uint64)
+            own, theirs = (none if keys is None else keys for keys in map(self.sets.keys, (mine, other)))
+            self._masks[mine, other] = np.isin(own, theirs)
+        return self._masks[mine, other]
 
     @property
     def _num_without_items(self) -> int:

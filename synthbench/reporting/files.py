@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.figures.forest import forest_figure
@@ -21,7 +21,7 @@ from synthbench.reporting.render.csv_files import csv_table, csv_text, seeds_csv
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_notes, latex_section, latex_table
 from synthbench.reporting.render.markdown import NOTES, markdown_notes, markdown_section, markdown_table
-from synthbench.reporting.report import Report
+from synthbench.reporting.report import Report, ReportFigure
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -109,12 +109,12 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
         before = _read_record(folder).files
         kept = dict(_keep_edited(before, files, folder))
         for name, content in files.items():
-            _write_whole(folder / name, content)
+            write_atomically(folder / name, content)
         for stale in before.keys() - files.keys():
             (folder / stale).unlink(missing_ok=True)
         hashes = {name: _hash(content) for name, content in files.items()}
         record = {"inputs": inputs, "files": hashes}
-        _write_whole(folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomically(folder / RECORD, json.dumps(record, indent=1) + "\n")
     return kept
 
 
@@ -131,7 +131,7 @@ def _keep_edited(
             continue
         names = (f"{file.stem}.edited{number}{file.suffix}" for number in chain([""], count(2)))
         free = next(each for each in names if _is_free(folder / each, content))
-        _write_whole(folder / free, content)
+        write_atomically(folder / free, content)
         yield name, free
 
 
@@ -213,7 +213,8 @@ def figures(report: Report) -> "Iterator[tuple[str, str, Figure]]":
         warning = [report.warning] if report.warning else []
         yield FOREST, "Primary differences", forest_figure(report.forest, warning, has_caption=has_caption)
     for each in report.figures:
-        for number, part in enumerate(each.parts, start=1):
+        parts: Sequence[ReportFigure] = each.parts
+        for number, part in enumerate(parts, start=1):
             figure = part.draw(has_caption=has_caption)
             if figure is not None:
                 yield _numbered(each.name, number), each.title, figure
@@ -233,15 +234,3 @@ def _one_line(folder: Path) -> Iterator[None]:
         raise UserError(
             f"can't write the report to {folder}: {reason}; name another folder with --output"
         ) from error
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,14 +1,13 @@
 """A report: the table of scores, sections and figures of a result, each computed once for all formats."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from synthbench.reporting.figures.curves import curves
-from synthbench.reporting.figures.densities import densities
-from synthbench.reporting.figures.early_dev import early_dev
-from synthbench.reporting.figures.frontier import frontier
+from synthbench.reporting.figures.curves import Curves, curves
+from synthbench.reporting.figures.densities import Densities, densities
+from synthbench.reporting.figures.early_dev import EarlyDevs, early_dev
+from synthbench.reporting.figures.frontier import Frontier, frontier
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.audit_section import audit_section
 from synthbench.reporting.model.build import build_table
@@ -22,36 +21,8 @@ from synthbench.reporting.model.table import Table
 from synthbench.reporting.model.world_warning import world_warning
 from synthbench.reporting.results import ExperimentResult
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-class ReportFigure(Protocol):
-    """A figure's data, as numbers and drawn."""
-
-    name: ClassVar[str]
-    """The name of the figure's files."""
-    title: ClassVar[str]
-
-    @property
-    def section(self) -> ReportSection:
-        """The figure's numbers."""
-
-    @property
-    def parts(self) -> "Sequence[ReportFigure]":
-        """The figure in parts that are no higher than a page."""
-
-    def draw(self, *, has_caption: bool = True) -> "Figure | None":
-        """Return the figure, None if there is nothing to draw; without its caption it has no notes."""
-
-
-FIGURES: Mapping[str, Callable[[Analysis], ReportFigure | None]] = {
-    "curves": curves,
-    "densities": densities,
-    "early_dev": early_dev,
-    "frontier": frontier,
-}
-"""File name -> function that returns the figure's data, None if the experiment does not ask for it."""
+ReportFigure = Curves | Densities | EarlyDevs | Frontier
+FIGURES: tuple[Callable[[Analysis], ReportFigure | None], ...] = (curves, densities, early_dev, frontier)
 
 
 @dataclass(frozen=True)
@@ -73,7 +44,7 @@ class Report:
     @cached_property
     def figures(self) -> tuple[ReportFigure, ...]:
         """The figures that the experiment asks for, without that of the scores."""
-        found = (find(self.analysis) for find in FIGURES.values())
+        found = (find(self.analysis) for find in FIGURES)
         return tuple(figure for figure in found if figure is not None)
 
     @cached_property

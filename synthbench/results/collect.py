@@ -21,7 +21,6 @@ from synthbench.results.audits import audit_results
 from synthbench.results.data_checks import with_data_checks
 from synthbench.results.item_noise import item_noise
 from synthbench.results.lineage import (
-    base_revisions,
     file_as_given,
     ingredients,
     reads_data_folder,
@@ -181,7 +180,7 @@ def _run_result(
         dev_score=summary.get("dev_score"),
         num_steps=summary.get("num_steps", 0),
         seconds=_seconds(run, artifacts),
-        revisions=base_revisions(run, artifacts),
+        revisions=() if model is None else tuple(model.operation.outside.items()),
         model_folder="" if model is None else artifacts.path_in_home(model.identity),
     )
 

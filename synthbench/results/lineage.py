@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.listing import listed
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import Stage, ancestors
@@ -31,13 +32,6 @@ def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
                 found.append(source)
                 queue.append(source)
     return (_ingredient(each, roles, artifacts) for each in found)
-
-
-def base_revisions(run: PlannedRun, artifacts: Artifacts) -> Revisions:
-    """Return the revision of the run's base model."""
-    if run.model is None:
-        return ()
-    return tuple((artifacts.chosen_input(run.model) or run.model).operation.outside.items())
 
 
 def revisions(plan: Plan, runs: Sequence[PlannedRun]) -> Revisions:
@@ -118,16 +112,10 @@ def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[
                 rows.setdefault(what, {}).setdefault(version, {})[run.variant.label] = None
     for what, of_versions in rows.items():
         if len(of_versions) > 1:
-            named = (f"{version} ({_some(list(of))})" for version, of in sorted(of_versions.items()))
+            named = (f"{each} ({listed(list(of), ROWS_SHOWN)})" for each, of in sorted(of_versions.items()))
             yield f"Not all computed with the same {what}: {', '.join(named)}."
 
 
 def _versions(stage: Stage, artifacts: Artifacts) -> dict[str, str]:
     found = artifacts.record(stage.identity).get("by")
     return {str(what): str(version) for what, version in found.items()} if isinstance(found, dict) else {}
-
-
-def _some(rows: list[str]) -> str:
-    """Name some rows, and say how many others there are."""
-    more = len(rows) - ROWS_SHOWN
-    return ", ".join(rows[:ROWS_SHOWN]) + (f" and {more} more" if more > 0 else "")

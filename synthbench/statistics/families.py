@@ -62,16 +62,14 @@ def simultaneous(
     if not differences:
         return ()
     number = len(differences)
-    blocks = None if correlations is None else [_Block(matrix) for matrix in correlations]
-    if blocks is not None and sum(block.number for block in blocks) != number:
-        raise ValueError("the blocks of correlations must have the differences' number")
+    tails = None if correlations is None else list(map(_tail_of, correlations))
 
     def tail(z: float) -> float:
         """Never below one difference's p value, and never above Bonferroni's."""
         alone = _two_sided(z)
-        if blocks is None:
+        if tails is None:
             return min(1.0, number * alone)
-        joint = 1.0 - math.prod(1.0 - block.tail(z) for block in blocks)
+        joint = 1.0 - math.prod(1.0 - of_block(z) for of_block in tails)
         return min(1.0, max(alone, min(joint, number * alone)))
 
     level = _two_sided(_critical(tail, number))
@@ -81,20 +79,14 @@ def simultaneous(
     )
 
 
-class _Block:
-    """Correlated normal deviates: a quasi-random sample of the largest |Z|."""
+def _tail_of(correlations: "Array") -> Tail:
+    """Return the tail of correlated normal deviates: exact for one, else a quasi-random sample's share."""
+    import numpy as np
 
-    def __init__(self, correlations: "Array") -> None:
-        self.number = len(correlations)
-        self._largest = _largest(correlations) if self.number > 1 else None
-
-    def tail(self, z: float) -> float:
-        """Return the probability that the largest |Z| is at least z: exactly, or as the sample's share."""
-        if self._largest is None:
-            return _two_sided(z)
-        import numpy as np
-
-        return 1.0 - float(np.searchsorted(self._largest, z, side="left")) / len(self._largest)
+    if len(correlations) == 1:
+        return _two_sided
+    largest = _largest(correlations)
+    return lambda z: 1.0 - float(np.searchsorted(largest, z, side="left")) / len(largest)
 
 
 def _largest(correlations: "Array") -> "Array":

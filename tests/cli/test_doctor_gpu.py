@@ -41,10 +41,10 @@ def test_each_part_is_measured_through_the_code_of_a_run() -> None:
 
 
 def test_a_part_that_fails_is_a_problem_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def generation(*_: object) -> None:
         raise RuntimeError("CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA")
 
-    monkeypatch.setattr("synthbench.cli.gpu_diagnosis.generation", fail)
+    monkeypatch.setattr("synthbench.cli.gpu_diagnosis.generation", generation)
     found = list(check_gpu("cpu", TINY))
     (failed,) = (each for each in found if each.level is Level.PROBLEM)
     assert (failed.subject, failed.text) == ("generation", "CUDA error: out of memory")

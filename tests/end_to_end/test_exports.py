@@ -13,7 +13,7 @@ from small_hub import REVISION, TOKEN, small_hub
 from wording import worded
 
 from synthbench.base.runtime import Runtime
-from synthbench.exporting.model import Statements
+from synthbench.exporting.cards import Statements
 from synthbench.exporting.training_code import USUAL_BASE
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder

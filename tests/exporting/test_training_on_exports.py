@@ -22,8 +22,8 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.data.training_columns import TrainingColumns
+from synthbench.exporting.cards import Statements
 from synthbench.exporting.dataset import configurations, tables_of, write_tables
-from synthbench.exporting.model import Statements
 from synthbench.exporting.training_code import USUAL_BASE, training_code
 
 WORDS = ("fish", "ship", "star", "moon", "tree", "leaf", "rain", "bird", "song", "wind")

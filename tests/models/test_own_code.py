@@ -12,7 +12,7 @@ from small_experiment import Project, new_project
 from wording import refused, worded
 
 from synthbench.base.runtime import Runtime
-from synthbench.cli.dataset import open_encoder
+from synthbench.cli.dataset import loaded_encoder
 from synthbench.models.artifact import load, save_baseline, save_model, save_untrained
 from synthbench.models.building import build_encoder
 from synthbench.models.encoder import LengthBatchedEncoder
@@ -98,9 +98,9 @@ def test_a_model_folder_from_elsewhere_runs_no_code_unless_its_folder_is_allowed
     with refused(str(tmp_path), ALLOWED, "code"):
         check_code_of(str(tmp_path))
     with refused(str(tmp_path), ALLOWED, "code"):
-        open_encoder(str(tmp_path))
+        loaded_encoder(str(tmp_path))
     monkeypatch.setenv(ALLOWED, str(tmp_path))
-    assert open_encoder(str(tmp_path))(["a man"]).shape == (1, 32)
+    assert loaded_encoder(str(tmp_path)).encode(["a man"]).shape == (1, 32)
 
 
 def test_folders_without_code_need_no_permission(own: Path, tmp_path: Path) -> None:

@@ -213,10 +213,7 @@ def test_the_best_row_is_a_family_of_all_pairs(make: Make) -> None:
 
     def best(**options: Any) -> list[tuple[str, str | None]]:
         analysis = Analysis(make(best=True, **options))
-        return [
-            (each.source.column.title, each.row and each.row.variant)
-            for each in best_rows(analysis.decisions)
-        ]
+        return [(at.column.title, row and row.variant) for at, _, row in best_rows(analysis.decisions)]
 
     assert best() == [("Mean", "dino")]
     assert best(compare_to={}, primary=["A", "B"]) == [("A", "dino"), ("B", "dino")]

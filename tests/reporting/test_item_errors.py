@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement
 from synthbench.reporting.model.item_errors import ItemErrors, independent_items
 from synthbench.reporting.model.table import Column, RowKey
-from synthbench.statistics.differences import Noise
-from synthbench.statistics.item_noise import Averaged, ItemNoise
+from synthbench.statistics.item_noise import Averaged, ItemNoise, PairErrors
 
 ROWS = [RowKey(name, ()) for name in "abcd"]
 
@@ -36,24 +35,23 @@ def noise(*errors: float, variants: Sequence[str] = "ab", **changes: Any) -> Ite
 def test_a_column_has_the_noise_by_shared_sentences_and_by_components() -> None:
     errors = ItemErrors([noise(0.01)])
 
-    assert errors.noise(a_column("A"), *ROWS[:2]) == Noise(0.01, 50.0)
-    assert errors.noise(a_column("A"), *ROWS[1::-1]) == Noise(0.01, 50.0)
-    assert errors.component_noise(a_column("A"), *ROWS[:2]) == Noise(0.02, 5.0)
-    assert errors.noise(a_column("B"), *ROWS[:2]) is None
+    assert errors.errors(a_column("A"), *ROWS[:2]) == PairErrors(0.01, 50.0, 0.02, 5.0)
+    assert errors.errors(a_column("A"), *ROWS[1::-1]) == PairErrors(0.01, 50.0, 0.02, 5.0)
+    assert errors.errors(a_column("B"), *ROWS[:2]) is None
 
 
 def test_an_average_has_the_noise_of_the_union_of_its_items() -> None:
     over = tuple(Averaged(task=task, evaluator="sts") for task in "AB")
     known = [noise(0.01), noise(0.02, task="B"), noise(0.5, task="", evaluator="", averaged=over)]
 
-    assert ItemErrors(known).noise(a_column("A", "B"), *ROWS[:2]) == Noise(0.5, 50.0)
+    assert ItemErrors(known).errors(a_column("A", "B"), *ROWS[:2]) == PairErrors(0.5, 50.0, 1.0, 5.0)
 
 
 def test_the_average_of_an_earlier_result_adds_the_errors_of_its_test_sets() -> None:
-    found = ItemErrors([noise(0.01), noise(0.01, task="B")]).noise(a_column("A", "B"), *ROWS[:2])
+    found = ItemErrors([noise(0.01), noise(0.01, task="B")]).errors(a_column("A", "B"), *ROWS[:2])
 
     assert found is not None
-    assert (found.squared_error, found.degrees_of_freedom) == pytest.approx((0.02 / 4, 100))
+    assert found[:2] == pytest.approx((0.02 / 4, 100))
 
 
 def test_a_row_shown_once_is_compared_with_the_rows_of_each_point() -> None:
@@ -63,7 +61,7 @@ def test_a_row_shown_once_is_compared_with_the_rows_of_each_point() -> None:
         for base, error in (("small", 0.01), ("large", 0.02))
     ]
 
-    assert ItemErrors(known).noise(a_column("A"), silver, gold) == Noise(0.01, 50.0)
+    assert ItemErrors(known).errors(a_column("A"), silver, gold) == PairErrors(0.01, 50.0, 0.02, 5.0)
 
 
 @settings(deadline=None, max_examples=30)

@@ -126,11 +126,6 @@ def test_correlations_that_no_distribution_has_are_taken_as_those_nearby() -> No
     assert found == pytest.approx(critical([np.full((3, 3), -0.5) + 1.5 * np.eye(3)], 3), abs=0.01)
 
 
-def test_blocks_must_hold_all_differences() -> None:
-    with pytest.raises(ValueError, match="blocks"):
-        simultaneous([normal(1.0)] * 3, [np.eye(2)])
-
-
 @settings(deadline=None)
 @given(families())
 def test_p_values_lie_between_a_differences_own_and_bonferronis_in_the_same_order(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from synthbench.config.coordinates import values_text
 from synthbench.config.table_options import FEWEST_SEEDS
 from synthbench.reporting.figures.panels import PanelTexts, look, panels_figure
-from synthbench.reporting.figures.style import SMALL_FONT_SIZE, TEXT_COLOUR
+from synthbench.reporting.figures.style import TEXT_COLOUR, write_at_right
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
@@ -215,13 +215,4 @@ def _draw_guides(panel: "Axes") -> None:
     """Draw the paper's findings as lines, labelled at their ends."""
     panel.axvline(EARLY_PERCENT, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
     panel.axhline(HIGH_CORRELATION, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
-    panel.annotate(
-        f"{HIGH_CORRELATION}",
-        (1.0, HIGH_CORRELATION),
-        xycoords=("axes fraction", "data"),
-        xytext=(2, 0),
-        textcoords="offset points",
-        va="center",
-        size=SMALL_FONT_SIZE,
-        color=TEXT_COLOUR,
-    )
+    write_at_right(panel, f"{HIGH_CORRELATION}", HIGH_CORRELATION, 2, TEXT_COLOUR)

@@ -1,6 +1,5 @@
 """The forest plot as a figure: a line per primary difference, with its interval and its numbers."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,11 @@ from synthbench.reporting.figures.style import (
     SMALL_FONT_SIZE,
     TEXT_COLOUR,
     WIDEST,
+    folded,
     framed,
     text_height,
     text_width,
+    write_at_right,
 )
 from synthbench.reporting.model.forest import Forest
 
@@ -35,9 +36,9 @@ def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: boo
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    line_height = max(text_height(_folded(label)) for label in forest.labels) + LINE_SPACING
+    line_height = max(text_height(folded(label, LABEL_LENGTH)) for label in forest.labels) + LINE_SPACING
     shown = forest.cut(int(TALLEST / line_height))
-    labels = list(map(_folded, shown.labels))
+    labels = [folded(label, LABEL_LENGTH) for label in shown.labels]
     numbers = max(text_width(each.text, SMALL_FONT_SIZE) for each in shown.lines) + GAP
     names = max(text_width(part) for label in labels for part in label.splitlines()) + GAP
     width = min(max(names + TRACK_WIDTH + numbers, NARROWEST), WIDEST)
@@ -56,10 +57,6 @@ def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: boo
     return figure
 
 
-def _folded(label: str) -> str:
-    return "\n".join(textwrap.wrap(label, LABEL_LENGTH))
-
-
 def _draw(axes: "Axes", forest: Forest) -> None:
     height, ticks = 0, axes.get_yticklabels()
     for title, lines in forest.groups:
@@ -71,14 +68,6 @@ def _draw(axes: "Axes", forest: Forest) -> None:
             axes.axhline(height, color=GUIDE_COLOUR, linewidth=GUIDE_WIDTH, zorder=1)
             axes.plot((each.low, each.high), (height, height), color=colour, lw=1.3, solid_capstyle="butt")
             axes.plot(each.value, height, "o", color=colour, ms=4, mfc=colour if each.direction else "white")
-            axes.annotate(
-                each.text,
-                (1.0, height),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                size=SMALL_FONT_SIZE,
-                fontweight="bold" if each.direction else "normal",
-            )
+            weight = "bold" if each.direction else "normal"
+            write_at_right(axes, each.text, height, 4, weight=weight)
             height += 1

@@ -193,7 +193,9 @@ def scale_amounts(
     """
     positive = [amount for amount in amounts if amount > 0]
     if needs_logarithm(amounts):
-        panel.set_xscale("symlog" if amounts[0] <= 0 else "log", **_zero(amounts, positive))
+        # With 0 the scale is linear around it, and logarithmic beyond.
+        zero = {"linthresh": positive[0], "linscale": 0.5} if amounts[0] <= 0 else {}
+        panel.set_xscale("symlog" if zero else "log", **zero)
     transform = panel.xaxis.get_transform()
     ends = [float(transform.transform(amount)) for amount in (amounts[0], amounts[-1])] if amounts else [0, 1]
     share = min(room / width, MOST_ROOM)
@@ -242,11 +244,6 @@ def round_ticks(amounts: Sequence[float]) -> list[float]:
     step = math.ceil((high - low + 1) / MOST_TICKS)
     coarse = [10.0**power for power in range(low, high + 1, step) if 10.0**power >= positive[0]]
     return [*([0.0] if amounts[0] <= 0 else []), *(fine if len(fine) <= MOST_TICKS else coarse)]
-
-
-def _zero(amounts: Sequence[float], positive: Sequence[float]) -> dict[str, float]:
-    """Return settings of a scale that is linear around 0 and logarithmic beyond; {} without 0."""
-    return {"linthresh": positive[0], "linscale": 0.5} if amounts[0] <= 0 else {}
 
 
 def _labels(amounts: Sequence[float], positions: Sequence[float]) -> list[str]:

@@ -1,7 +1,6 @@
 """The table of scores as a figure: a panel per column, a point with its interval per row."""
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from synthbench.reporting.figures.style import (
     TEXT_COLOUR,
     WIDEST,
     equal_ranges,
+    folded,
     framed,
     text_height,
     text_width,
@@ -137,10 +137,10 @@ def _lines(table: Table) -> Iterator[_PlotLine]:
     variants = list(dict.fromkeys(row.variant for row in table.rows if not row.is_ceiling))
     for number, group in enumerate(table.groups):
         if table.axes:
-            yield _PlotLine(_folded(table.heading(group)), number)
+            yield _PlotLine(folded(table.heading(group), LABEL_LENGTH), number)
         for row in group.rows:
             index = 0 if row.is_ceiling else variants.index(row.variant)
-            yield _PlotLine(_folded(row.label), number, row, index)
+            yield _PlotLine(folded(row.label, LABEL_LENGTH), number, row, index)
 
 
 def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_PlotLine], column: int) -> None:
@@ -219,7 +219,3 @@ def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
 
 def _panel_height(lines: Sequence[_PlotLine]) -> float:
     return len(lines) * (max(text_height(line.label) for line in lines) + ROW_SPACING)
-
-
-def _folded(label: str) -> str:
-    return "\n".join(textwrap.wrap(label, LABEL_LENGTH))

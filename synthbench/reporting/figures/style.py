@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("pdf", "png")
@@ -143,6 +144,28 @@ def wrapped(text: str, inches: float, font_size: float = FONT_SIZE) -> str:
     """Return the text wrapped to about this width."""
     letters = LINE_FILL * inches * len(text) / max(text_width(text, font_size), font_size / POINTS_PER_INCH)
     return "\n".join(textwrap.wrap(text, max(int(letters), 1)))
+
+
+def write_at_right(
+    axes: "Axes", text: str, height: float, gap: float, color: str | None = None, weight: str = "normal"
+) -> None:
+    """Write a text right of the axes, at this height; the gap is in points."""
+    axes.annotate(
+        text,
+        (1.0, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(gap, 0),
+        textcoords="offset points",
+        va="center",
+        size=SMALL_FONT_SIZE,
+        color=color,
+        fontweight=weight,
+    )
+
+
+def folded(label: str, letters: int) -> str:
+    """Return a label in lines of at most so many letters."""
+    return "\n".join(textwrap.wrap(label, letters))
 
 
 def text_width(text: str, font_size: float = FONT_SIZE) -> float:

@@ -75,12 +75,16 @@ def _sample(values: Sequence[tuple[int, float]], runs: Sequence[RunResult]) -> S
     return SeedScores(found, any(run.is_seeded for run in runs), seeds)
 
 
+def row_of(run: RunResult, across: Sequence[str] = ()) -> RowKey:
+    """Return the row that a run belongs to."""
+    return RowKey(run.variant, tuple(each for each in run.axes.items() if each[0] not in across))
+
+
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:
     """Return the runs of each row, in the order of the result; a row holds all values of `across`."""
     found: dict[RowKey, list[RunResult]] = {}
     for run in result.runs:
-        axes = tuple((axis, value) for axis, value in run.axes.items() if axis not in across)
-        found.setdefault(RowKey(run.variant, axes), []).append(run)
+        found.setdefault(row_of(run, across), []).append(run)
     return {key: tuple(runs) for key, runs in found.items()}
 
 

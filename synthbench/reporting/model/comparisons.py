@@ -12,6 +12,7 @@ from synthbench.reporting.model.shared_draws import share_draws
 from synthbench.reporting.model.table import Column, RowKey
 from synthbench.statistics.differences import (
     Difference,
+    Noise,
     SeedScores,
     effect_size,
     least_detectable,
@@ -168,12 +169,11 @@ def _with_noise(comparison: Comparison, source: ColumnSource, items: ItemErrors)
     seeds = over_seeds(*comparison.samples, is_paired=comparison.is_paired)
     if seeds is None:
         return comparison
-    noise = items.noise(source, *comparison.pair)
-    components = items.component_noise(source, *comparison.pair)
+    found = items.errors(source, *comparison.pair)
     return replace(
         comparison,
         # If seeds do not change a score, test items are the only source of noise.
         over_seeds=seeds if seeds.noise else None,
-        over_items=None if noise is None else seeds.with_items([noise]),
-        by_components=None if components is None else seeds.with_items([components]),
+        over_items=None if found is None else seeds.with_items([Noise(*found[:2])]),
+        by_components=None if found is None else seeds.with_items([Noise(*found[2:])]),
     )

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from synthbench.config.coordinates import Coordinates
 from synthbench.config.table_options import TableOptions, names_row
 from synthbench.reporting.model.aggregate import ColumnSource
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Family, Pair
@@ -64,15 +65,6 @@ class Decisions:
         return any(each.direction > 0 for each in own) and own[0].samples[0].mean >= max(baselines)
 
 
-@dataclass(frozen=True)
-class BestRow:
-    """The row that is significantly above all others of its column and grid point; None if there is none."""
-
-    source: ColumnSource
-    point: RowKey
-    row: RowKey | None
-
-
 def primary_columns(columns: Sequence[ColumnSource], options: TableOptions) -> tuple[ColumnSource, ...]:
     """Return the columns that `table.primary` names: else the averages, without any all columns."""
     if options.primary is not None:
@@ -125,8 +117,11 @@ def decide(
     )
 
 
-def best_rows(decisions: Decisions) -> Iterator[BestRow]:
-    """Yield the best row of each column and point of the grid that `table.best` asks for."""
+def best_rows(decisions: Decisions) -> Iterator[tuple[ColumnSource, Coordinates, RowKey | None]]:
+    """Yield each column and point of the grid with the best row, if `table.best` asks for it.
+
+    It is significantly above all others; None if there is none.
+    """
     for column in decisions.best:
         points: dict[object, list[Comparison]] = {}
         for each in column.comparisons:
@@ -134,7 +129,7 @@ def best_rows(decisions: Decisions) -> Iterator[BestRow]:
         for compared in points.values():
             rows = dict.fromkeys(row for each in compared for row in each.pair)
             best = (row for row in rows if all(_is_above(row, each) for each in compared if row in each.pair))
-            yield BestRow(column.source, RowKey("", compared[0].row.axes), next(best, None))
+            yield column.source, compared[0].row.axes, next(best, None)
 
 
 def _is_above(row: RowKey, comparison: Comparison) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.model.world_warning import world_warning
@@ -45,7 +46,7 @@ def asked_llms(result: ExperimentResult) -> Iterator[str]:
     asked: dict[RowKey, dict[str, None]] = {}
     for run in result.runs:
         names = [name for dataset in run.datasets for name in dataset.llm.split(" and ") if name]
-        asked.setdefault(RowKey(run.variant, tuple(run.axes.items())), {}).update(dict.fromkeys(names))
+        asked.setdefault(row_of(run), {}).update(dict.fromkeys(names))
     told = [{row.variant, *(value for _, value in row.axes)} for row in asked]
     several = len({name for names in asked.values() for name in names}) > 1
     if not several or all({*llms} <= own for llms, own in zip(asked.values(), told, strict=True)):

@@ -44,21 +44,11 @@ class ItemErrors:
             for one in source.measurements
         )
 
-    def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> Noise | None:
-        """Return the noise of the items of the column, by shared sentences; None if it is unknown."""
-        found = self._errors(source, row, other)
-        return None if found is None else Noise(found.squared_error, found.degrees)
-
-    def component_noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> Noise | None:
-        """Return the noise by connected components of shared sentences; None if it is unknown."""
-        found = self._errors(source, row, other)
-        return None if found is None else Noise(found.component_squared_error, found.component_degrees)
-
     def covariances(self, source: ColumnSource, pairs: Sequence[Pair]) -> "NDArray[np.float64] | None":
         """Return the covariances of these differences due to the items: (pairs, pairs); None if unknown.
 
         Each pair is (row, other), all at one point of the grid. The diagonal has the squared errors of
-        `noise`. The matrix is positive semidefinite.
+        `errors`. The matrix is positive semidefinite.
         """
         import numpy as np
 
@@ -66,16 +56,17 @@ class ItemErrors:
         errors = np.zeros((len(rows), len(rows)))
         for number, row in enumerate(rows):
             for index, other in enumerate(rows[:number]):
-                noise = self.noise(source, row, other)
-                if noise is None:
+                found = self.errors(source, row, other)
+                if found is None:
                     return None
-                errors[number, index] = errors[index, number] = noise.squared_error
+                errors[number, index] = errors[index, number] = found.squared_error
         first, second = np.array([[rows.index(row) for row in pair] for pair in pairs]).reshape(-1, 2).T
         crossed = errors[first[:, None], second]
         same = errors[first[:, None], first] + errors[second[:, None], second]
         return _semidefinite((crossed + crossed.T - same) / 2)
 
-    def _errors(self, source: ColumnSource, row: RowKey, other: RowKey) -> PairErrors | None:
+    def errors(self, source: ColumnSource, row: RowKey, other: RowKey) -> PairErrors | None:
+        """Return the noise of the items of the column; None if it is unknown."""
         pair = frozenset((row.variant, other.variant))
         point = _point(row, other)
         over = frozenset((one.task, one.evaluator, _axes(one.coordinates)) for one in source.measurements)

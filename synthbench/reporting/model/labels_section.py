@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from synthbench.auditing.quality import Estimate, LabelQuality
 
 TITLE = "Which labeller is worth its price"
-_FIGURES = ("spearman", "kappa", "correct", "error", "swapped", "flipped", "length")
+_FIGURES = {
+    "spearman": "correlation", "kappa": "kappa", "correct": "correct", "error": "error",
+    "swapped": "swapped", "flipped": "flipped", "length": "length",
+}  # fmt: skip
+"""Name of a figure in the CSV file -> its field of LabelQuality."""
 FIELDS = (
     "audit", "labels", "pairs", "dev_pairs", "missing", "threshold",
     *(f"{figure}{end}" for figure in _FIGURES for end in ("", "_low", "_high")),
@@ -24,13 +28,12 @@ _Judged = Mapping[str, "tuple[AuditResult, LabelQuality]"]
 
 def labels_section(analysis: Analysis) -> ReportSection | None:
     """Return a block per audit name whose labels were compared with gold; None without any."""
-    audits: dict[str, list[AuditResult]] = {}
+    judged: dict[str, dict[str, tuple[AuditResult, LabelQuality]]] = {}
     for each in analysis.result.audits:
         if each.audit is not None and each.audit.quality is not None:
-            audits.setdefault(each.name, []).append(each)
-    if not audits:
+            judged.setdefault(each.name, {})[", ".join(each.rows)] = each, each.audit.quality
+    if not judged:
         return None
-    judged = {name: dict(_named(found)) for name, found in audits.items()}
     lines = [_csv_line(name, *line) for name, rows in judged.items() for line in rows.items()]
     blocks = tuple(labels_block(name, rows) for name, rows in judged.items())
     return ReportSection("labels", CsvTable(FIELDS, lines), blocks, is_numbered=True)
@@ -88,13 +91,6 @@ def quality_notes(qualities: "Sequence[LabelQuality]") -> Iterator[str]:
     )
 
 
-def _named(found: Sequence[AuditResult]) -> "Iterator[tuple[str, tuple[AuditResult, LabelQuality]]]":
-    for each in found:
-        assert each.audit is not None
-        assert each.audit.quality is not None
-        yield ", ".join(each.rows), (each, each.audit.quality)
-
-
 def _costs(rows: _Judged) -> Grid:
     body = []
     for name, (audit, quality) in rows.items():
@@ -145,16 +141,10 @@ def _number(value: float | None, form: str) -> str:
 
 def _csv_line(name: str, rows: str, judged: "tuple[AuditResult, LabelQuality]") -> list[object]:
     audit, quality = judged
-    found = {
-        "spearman": quality.correlation, "kappa": quality.kappa, "correct": quality.correct,
-        "error": quality.error, "swapped": quality.swapped, "flipped": quality.flipped,
-        "length": quality.length,
-    }  # fmt: skip
     figures: list[object] = []
-    for figure in _FIGURES:
-        each = found[figure]
-        value = None if each is None else getattr(each, "value", None)
-        value = getattr(each, "percent", None) if value is None else value
+    for field in _FIGURES.values():
+        each = getattr(quality, field)
+        value = getattr(each, "value", getattr(each, "percent", None))
         ends = (getattr(each, "low", None), getattr(each, "high", None))
         figures += ["" if one is None else f"{one:.6f}" for one in (value, *ends)]
     counts = [quality.num_pairs, quality.num_dev, quality.num_missing, f"{quality.threshold:.6f}"]

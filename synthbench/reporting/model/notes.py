@@ -65,24 +65,22 @@ def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]
 
     Sentences that these groups share with `table_notes` are equal.
     """
-    result = analysis.result
     reading = (*_metrics(table), *_cells_note(table, analysis), *_marks(table), *published_legend(table))
-    beware = (
-        *world_warning(result),
-        *incomplete(result),
-        *overridden(result),
-        *_not_comparable(table),
-        *_undefined(analysis),
-        *seen_notes(result),
-        *registration_line(result.registration),
-    )
+    beware = (*_beware(table, analysis), *registration_line(analysis.result.registration))
     return tuple(filter(None, (reading, tuple(_claims(table, analysis)), beware)))
 
 
 def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     """Return at most three notes of a figure, which shows intervals instead of ± and bold."""
+    reading = (*_metrics(table), *_intervals(table, analysis))
+    groups = (reading, tuple(_marks(table)), _beware(table, analysis))
+    return tuple(" ".join(group) for group in groups if group)
+
+
+def _beware(table: Table, analysis: Analysis) -> tuple[str, ...]:
+    """Return the notes that no table or figure of the scores goes without."""
     result = analysis.result
-    beware = (
+    return (
         *world_warning(result),
         *incomplete(result),
         *overridden(result),
@@ -90,8 +88,6 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_undefined(analysis),
         *seen_notes(result),
     )
-    groups = ((*_metrics(table), *_intervals(table, analysis)), tuple(_marks(table)), beware)
-    return tuple(" ".join(group) for group in groups if group)
 
 
 def without_gaps(notes: Sequence[str]) -> tuple[str, ...]:

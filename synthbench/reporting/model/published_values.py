@@ -188,9 +188,7 @@ def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
         yield f"Published: {'; '.join(dict.fromkeys(cell.source for _, _, cell in shown))}."
     for text in _difference_texts(shown):
         yield f"{DIFFERENCE_MARK} Measured differently: {text}."
-    for flag in dict.fromkeys(cell.flag for _, _, cell in shown if cell.flag):
-        mark, meaning = FLAGS[flag]
-        yield f"{mark} {meaning}"
+    yield from (" ".join(FLAGS[flag]) for flag in dict.fromkeys(cell.flag for *_, cell in shown) if flag)
     refused: dict[str, dict[str, None]] = {}
     for _, title, cell in found:
         if cell.refusal:
@@ -204,9 +202,7 @@ def published_legend(table: Table) -> Iterator[str]:
     shown = [cell for row in table.rows for cell in row.published if cell is not None and not cell.refusal]
     if any(cell.differences for cell in shown):
         yield f"{DIFFERENCE_MARK} Measured differently."
-    for flag in dict.fromkeys(cell.flag for cell in shown if cell.flag):
-        mark, meaning = FLAGS[flag]
-        yield f"{mark} {meaning}"
+    yield from (" ".join(FLAGS[flag]) for flag in dict.fromkeys(cell.flag for cell in shown) if flag)
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from synthbench.base.listing import counted
 from synthbench.registration.record import Earlier, History, Registered
 
 DECLARED = "Comparisons declared before the first score in this store."
@@ -49,20 +50,20 @@ def _past(history: History) -> Iterator[str]:
     others = [_declared(each) for each in history.earlier if not each.is_pilot]
     if history.num_unregistered:
         rows = ", ".join(_cut(history.unregistered))
-        number = _counted(history.num_unregistered, "score")
-        seeds = _counted(history.num_unregistered_seeds, "seed")
+        number = counted(history.num_unregistered, "score")
+        seeds = counted(history.num_unregistered_seeds, "seed")
         others.append(f"{number} without a registration ({seeds}: {rows})")
     if others:
         yield f"Others on these items: {'; '.join(_cut(others))}."
     if history.is_seen:
         yield from _items(history)
     if history.num_dev_scores:
-        number = _counted(history.num_dev_scores, "earlier score")
+        number = counted(history.num_dev_scores, "earlier score")
         yield f"{number} on the dev data, which are not held against the comparisons."
     if history.num_unknown:
-        yield f"Test items unknown: {_counted(history.num_unknown, 'score')} in the store."
+        yield f"Test items unknown: {counted(history.num_unknown, 'score')} in the store."
     if history.num_unreadable:
-        yield f"{_counted(history.num_unreadable, 'registration')} in the store could not be read."
+        yield f"{counted(history.num_unreadable, 'registration')} in the store could not be read."
 
 
 def _items(history: History) -> Iterator[str]:
@@ -73,7 +74,7 @@ def _items(history: History) -> Iterator[str]:
 
 def _declared(earlier: Earlier) -> str:
     """Return a registration's experiment with its numbers of seeds and comparisons, and missing scores."""
-    counts = [_counted(earlier.num_seeds, "seed"), _counted(earlier.num_comparisons, "comparison")]
+    counts = [counted(earlier.num_seeds, "seed"), counted(earlier.num_comparisons, "comparison")]
     if not earlier.was_scored:
         counts.append("no scores")
     if earlier.missing:
@@ -87,7 +88,3 @@ def _cut(texts: Iterable[str], number: int = 0) -> list[str]:
     listed = [text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…" for text in texts]
     more = max(number, len(listed)) - MOST_NAMED
     return [*listed[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Set
 
-from synthbench.reporting.model.table import SEEN_MARK, RowKey
+from synthbench.base.listing import listed
+from synthbench.reporting.model.aggregate import rows as rows_of
+from synthbench.reporting.model.table import SEEN_MARK
 from synthbench.reporting.results import ExperimentResult, SeenData
 
 MOST_ROWS = 4
@@ -10,7 +12,7 @@ MOST_ROWS = 4
 
 def seen_notes(result: ExperimentResult) -> Iterator[str]:
     """Yield a sentence for each model behind the rows that was trained on data of the table."""
-    rows = {RowKey(run.variant, tuple(run.axes.items())).label for run in result.runs}
+    rows = {row.label for row in rows_of(result)}
     return (f"{SEEN_MARK} {sentence}" for sentence in seen_sentences(result.seen, rows))
 
 
@@ -21,14 +23,13 @@ def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str
         models.setdefault((each.model, each.stated_by), []).append(each)
     for (model, stated_by), of_model in models.items():
         rows = list(dict.fromkeys(row for each in of_model for row in each.rows))
-        more = f" and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
-        where = "" if all_rows <= set(rows) else f", which is behind {', '.join(rows[:MOST_ROWS])}{more},"
+        where = "" if all_rows <= set(rows) else f", which is behind {listed(rows, MOST_ROWS)},"
         kinds = {
             "test sets": _named(of_model, is_test=True),
             "training data": _named(of_model, is_test=False),
         }
-        listed = "; ".join(f"{kind}: {names}" for kind, names in kinds.items() if names)
-        yield f"{model}{where} was trained on data of this table: {listed} ({stated_by})."
+        seen_by_kind = "; ".join(f"{kind}: {names}" for kind, names in kinds.items() if names)
+        yield f"{model}{where} was trained on data of this table: {seen_by_kind} ({stated_by})."
 
 
 def _named(seen: Iterable[SeenData], *, is_test: bool) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from synthbench.config.table_options import CostKind
-from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.results import CostResult, ExperimentResult, Ingredient, RunResult
 
 RECORD_USD = "record_usd"
@@ -130,6 +130,6 @@ def _costs(result: ExperimentResult, runs: Sequence[RunResult]) -> list[CostResu
     """Return the costs of the runs' data, each stage once; the rows' names may include seeds."""
     names = set[str]()
     for run in runs:
-        label = RowKey(run.variant, tuple(run.axes.items())).label
+        label = row_of(run).label
         names |= {label, f"{label} seed {run.seed}"}
     return list({cost.stage: cost for cost in result.costs if names & {*cost.rows}}.values())

@@ -23,7 +23,7 @@ SHOWS = "What each row shows"
 """The heading of the list that describes each row in a sentence."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class RowKey:
     """A row's identity: its variant and its coordinates on the grid."""
 

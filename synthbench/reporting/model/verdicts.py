@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from synthbench.base.listing import listed
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.model.decisions import TestedFamily, best_rows, is_named
 from synthbench.reporting.model.table import Column, RowKey
 
 STAR = "*"
-MAX_NAMES = 6
 NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary"
 NOTHING_TO_COMPARE = "No row has a score beside that of its baseline, so nothing is primary"
 NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing is primary"
@@ -154,16 +154,10 @@ def adjustment(family: TestedFamily) -> str:
 
 def best_row_sentences(analysis: Analysis) -> Iterator[str]:
     """Say for each column and point of the grid the best row, if `table.best` asks."""
-    for best in best_rows(analysis.decisions) if analysis.decisions.pairs.number else ():
-        where = RowKey(f"on {best.source.column.title}", best.point.axes).title
-        name = f"{best.row.variant} is" if best.row else "no row is"
+    for source, axes, row in best_rows(analysis.decisions) if analysis.decisions.pairs.number else ():
+        where = RowKey(f"on {source.column.title}", axes).title
+        name = f"{row.variant} is" if row else "no row is"
         yield f"Best row {where}: {name} significantly above every other."
-
-
-def listed(names: Sequence[str], between: str = ", ", most: int = MAX_NAMES) -> str:
-    """Return the names joined; if there are many, only the first."""
-    more = len(names) - most
-    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def why_unknown(comparison: Comparison) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from synthbench.base.listing import listed
 from synthbench.reporting.model.experiment_notes import row_names
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
@@ -113,9 +114,8 @@ def _listed(draws: Draws, how: str) -> str:
         elif is_whole and len(names) > MOST_NAMES:
             texts.append(f"{kind} all {len(names)} {'sources' if kind == SAMPLE else 'models'}")
         else:
-            more = len(names) - MOST_NAMES
-            named = ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-            texts.append(f"{kind} {'by ' if kind == GENERATION else ''}{named}")
+            by = "by " if kind == GENERATION else ""
+            texts.append(f"{kind} {by}{listed(names, MOST_NAMES)}")
     return "; ".join(texts)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from synthbench.reporting.model.verdicts import listed
+from synthbench.base.listing import listed
 from synthbench.reporting.results import DatasetSummary, ExperimentResult
 from synthbench.worlds import MODEL_PREFIX, NAME
 

@@ -4,8 +4,9 @@ import io
 from collections.abc import Iterable, Iterator
 
 from synthbench.base.escaping import CsvWriter
+from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.model.sections import CsvTable
-from synthbench.reporting.model.table import Cell, Column, PublishedCell, Row, RowKey, Table
+from synthbench.reporting.model.table import Cell, Column, PublishedCell, Row, Table
 from synthbench.reporting.results import ExperimentResult
 
 FIELDS = (
@@ -39,7 +40,7 @@ def csv_text(table: CsvTable) -> str:
 
 def _seed_lines(result: ExperimentResult) -> Iterator[list[str]]:
     for run in result.runs:
-        row = (run.variant, RowKey(run.variant, tuple(run.axes.items())).csv_axes)
+        row = (run.variant, row_of(run).csv_axes)
         for each in run.scores:
             value = f"{100 * each.scores[each.main_score]:.6f}"
             counts = (str(each.num_items), str(each.num_dropped))

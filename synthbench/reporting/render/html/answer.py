@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synthbench.base.listing import counted
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.decisions import primary_columns
 from synthbench.reporting.model.forest import Forest
@@ -154,7 +155,7 @@ def cell_hint(cell: Cell) -> str:
         )
     if cell.standard_deviation is not None:
         parts.append(f"standard deviation {cell.standard_deviation:.4f}")
-    parts.append(f"{cell.num_seeds} seed{'s' * (cell.num_seeds != 1)}")
+    parts.append(counted(cell.num_seeds, "seed"))
     if cell.num_items is not None:
         parts.append(f"{cell.num_items:,} test items")
     return "; ".join(parts)

@@ -36,21 +36,13 @@ class Chart:
     curves: tuple[SeedCurve, ...]
 
 
-@dataclass(frozen=True)
-class RowCurves:
-    """The charts of one row."""
-
-    row: str
-    charts: tuple[Chart, ...]
-
-
-def learning_curves(analysis: Analysis) -> tuple[RowCurves, ...]:
-    """Return the charts of each row with learning curves of at least three points."""
+def learning_curves(analysis: Analysis) -> tuple[tuple[str, tuple[Chart, ...]], ...]:
+    """Return each row with learning curves of at least three points, and its charts."""
     found = (
-        RowCurves(values_text((("", key.variant), *key.axes)), tuple(_charts(runs)))
+        (values_text((("", key.variant), *key.axes)), tuple(_charts(runs)))
         for key, runs in analysis.grid_rows.items()
     )
-    return tuple(each for each in found if each.charts)
+    return tuple((row, charts) for row, charts in found if charts)
 
 
 def _charts(runs: Sequence[RunResult]) -> Iterator[Chart]:

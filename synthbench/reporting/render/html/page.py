@@ -136,7 +136,6 @@ class Reproducing:
     commands: tuple[str, ...]
     file: str
     facts: tuple[tuple[str, str], ...]
-    environment: tuple[tuple[str, str], ...]
     revisions: tuple[tuple[str, str], ...]
 
 
@@ -161,7 +160,6 @@ def reproducing(result: ExperimentResult) -> Reproducing:
         ),
         file=file if result.source and not result.overrides else "",
         facts=tuple((name, value) for name, value in facts.items() if value),
-        environment=tuple(result.environment.items()),
         revisions=tuple(dict.fromkeys((*result.revisions, *of_excerpts))),
     )
 

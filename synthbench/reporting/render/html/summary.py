@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.base.listing import listed
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Pair
 from synthbench.reporting.model.table import Column
-from synthbench.reporting.model.verdicts import listed, noise, why_unknown
+from synthbench.reporting.model.verdicts import noise, why_unknown
 
 MAX_NAMES = 12
 MAX_PAIRS = 16
@@ -16,18 +17,10 @@ Pairs = Mapping[Pair, Sequence[Compared]]
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A finding on two rows."""
-
-    about: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Summary:
-    """Findings on pairs of rows, with remarks on their interpretation."""
+    """Findings, each as (pair of rows, sentence), with remarks on their interpretation."""
 
-    findings: tuple[Statement, ...]
+    findings: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]
 
 
@@ -35,7 +28,7 @@ def summarize(analysis: Analysis) -> Summary:
     """Return the summary: differences with a star, and primary comparisons without one."""
     pairs = _pairs(analysis.comparisons)
     statements = [
-        Statement(compared[0][1].about, text)
+        (compared[0][1].about, text)
         for compared in pairs.values()
         if (text := _differences(compared, analysis.options.decimals))
     ]
@@ -107,7 +100,7 @@ def _undecided(pairs: Pairs) -> Iterator[str]:
     unknown = [pair for pair, compared in pairs.items() if not any(each.finding for _, each in compared)]
     open_pairs = [_about(pairs, pair) for pair in pairs if pair not in decided and pair not in unknown]
     if open_pairs:
-        yield f"No difference found, which does not prove equality: {listed(open_pairs, '; ', MAX_NAMES)}."
+        yield f"No difference found, which does not prove equality: {listed(open_pairs, MAX_NAMES, '; ')}."
     because: dict[str, list[str]] = {}
     for pair in unknown:
         reasons = dict.fromkeys(filter(None, (why_unknown(each) for _, each in pairs[pair])))
@@ -115,7 +108,7 @@ def _undecided(pairs: Pairs) -> Iterator[str]:
             because.setdefault("; ".join(reasons), []).append(_about(pairs, pair))
     for reason, those in because.items():
         if len(those) < len(pairs):  # else the page's first sentence says it
-            yield f"No test of {listed(those, '; ', MAX_NAMES)}: {reason}."
+            yield f"No test of {listed(those, MAX_NAMES, '; ')}: {reason}."
 
 
 def _about(pairs: Pairs, pair: Pair) -> str:

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.base.listing import listed
+from synthbench.reporting.model.aggregate import row_of
+from synthbench.reporting.model.aggregate import rows as rows_of
 from synthbench.reporting.model.sections import Grid, Line
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import (
@@ -77,17 +80,14 @@ def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
     for name, overlaps in rows.items():
         groups.setdefault(str(list(overlaps.values())), []).append(name)
     for names in groups.values():
-        title = "every row" if len(groups) == 1 else _cut(names)
+        title = "every row" if len(groups) == 1 else listed(names, MAX_ROWS)
         body = tuple(map(_overlap_line, rows[names[0]].values()))
         yield Grid(("test set", "items", *CHECKS, "whole item", "as a pair"), body, title=title)
 
 
 def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
     """Return the data sets of each row's first seed, by stage."""
-    rows: dict[tuple[object, ...], Sequence[DatasetSummary]] = {}
-    for run in result.runs:
-        rows.setdefault((run.variant, *run.axes.items()), run.datasets)
-    return {data.stage: data for datasets in rows.values() for data in datasets}
+    return {data.stage: data for runs in rows_of(result).values() for data in runs[0].datasets}
 
 
 def _titles(result: ExperimentResult) -> Mapping[str, str]:
@@ -111,7 +111,7 @@ def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
         return list(dict.fromkeys(run.axes.get(axis, MISSING) if axis else run.variant for run in some))
 
     axes = dict.fromkeys(["", *(axis for run in among for axis in run.axes)])
-    texts = [_cut(names(runs, axis)) for axis in axes if names(runs, axis) != names(among, axis)]
+    texts = [listed(names(runs, axis), MAX_ROWS) for axis in axes if names(runs, axis) != names(among, axis)]
     texts += _which_seeds(runs, among)
     return f" ({'; '.join(texts)})" if texts else ""
 
@@ -120,16 +120,13 @@ def _which_seeds(runs: Sequence[RunResult], among: Sequence[RunResult]) -> list[
     """Return texts such as "seed 0 of 3" if these rows' data differ between seeds, else []."""
 
     def seeds_of(some: Sequence[RunResult]) -> list[int]:
-        return sorted({run.seed for run in some if row(run) in rows})
+        return sorted({run.seed for run in some if row_of(run) in rows})
 
-    def row(run: RunResult) -> tuple[object, ...]:
-        return run.variant, *run.axes.items()
-
-    rows = {row(run) for run in runs}
+    rows = {row_of(run) for run in runs}
     own, every = seeds_of(runs), seeds_of(among)
     if own == every:
         return []
-    return [f"seed{'s' * (len(own) > 1)} {_cut([str(seed) for seed in own])} of {len(every)}"]
+    return [f"seed{'s' * (len(own) > 1)} {listed([str(seed) for seed in own], MAX_ROWS)} of {len(every)}"]
 
 
 def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> ShownData:
@@ -187,8 +184,3 @@ def _counts(counts: Sequence[tuple[str, int]]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.3g}"
-
-
-def _cut(names: Sequence[str]) -> str:
-    more = len(names) - MAX_ROWS
-    return ", ".join(names[:MAX_ROWS]) + (f" and {more} more" if more > 0 else "")
