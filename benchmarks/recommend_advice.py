@@ -48,6 +48,7 @@ from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
 from synthbench.pipeline.experiment_run import compute
 from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.planning import make_plan
 from synthbench.recommending.phases import PhaseRow
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.studies import recommender_of
@@ -208,7 +209,7 @@ def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int
     file.write_text(to_yaml(document), encoding="utf-8")
     invocation = load_invocation(file, recommender.overrides)
     computed = compute(invocation, PlainProgress(), jobs=jobs, force=(), output=folder / "reports")
-    recommender.count(invocation.experiment, computed)
+    known.count(make_plan(invocation.experiment), computed.artifacts)
     scores: dict[str, list[float]] = {}
     for run in computed.result.runs:
         scores.setdefault(run.variant, []).append(fmean(each.scores[each.main_score] for each in run.scores))

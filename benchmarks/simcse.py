@@ -33,18 +33,18 @@ from torch.utils.data import DataLoader
 from synthbench.base.runtime import Runtime
 from synthbench.cli.gpu_diagnosis import GB, data_sheet, planned, save_random, unrelated_triplets
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind, Triplet
+from synthbench.data.records import RECORD_TYPES, RecordKind, Triplet
 from synthbench.models.precision import products_in
 from synthbench.plugins.model_contracts import TrainingContext
 from synthbench.training.freed_memory import reusing_freed_memory
 from synthbench.training.loop import TrainingJob, fit
-from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table
+from synthbench.training.objectives import contrastive, training_table
 from synthbench.training.simcse import SimCSE
 from synthbench.training.trainers import ShuffledBatches
 
 LARGEST_SLOWDOWN = 1.10
 LARGEST_SHARE_OF_MEMORY = 0.1
-COLUMNS = CONTRASTIVE_COLUMNS[RecordKind.TRIPLET]
+COLUMNS = RECORD_TYPES[RecordKind.TRIPLET].own_fields()
 
 
 def some_triplets(model: SentenceTransformer, number: int) -> SyntheticDataset:

@@ -1,13 +1,10 @@
 """Generated questions as a retrieval task in BEIR's layout, which a source with `corpus:` reads."""
 
-import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset, write_manifest
-from synthbench.data.exchange import replacing
+from synthbench.data.exchange import replacing, write_json_lines
 from synthbench.data.records import RecordKind
 
 KINDS = (RecordKind.PAIR, RecordKind.TRIPLET)
@@ -51,16 +48,12 @@ def write_retrieval_task(
         judged["dev" if split == "dev" else "test"][number, id_of[passage]] = None
     with replacing(target, force=force) as folder:
         (folder / "qrels").mkdir(parents=True)
-        _write_lines(folder / "corpus.jsonl", ({"_id": name, "text": text} for text, name in id_of.items()))
+        passages_of = ({"_id": name, "text": text} for text, name in id_of.items())
+        write_json_lines(folder / "corpus.jsonl", passages_of)
         asked = ({"_id": str(number), "text": question} for question, number in numbers.items())
-        _write_lines(folder / "queries.jsonl", asked)
+        write_json_lines(folder / "queries.jsonl", asked)
         for split, found in judged.items():
             rows = [HEADER, *(f"{number}\t{name}\t1" for number, name in found)]
             if found:
                 (folder / "qrels" / f"{split}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
         write_manifest(questions.manifest, folder)
-
-
-def _write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with file.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

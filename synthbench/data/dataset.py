@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, in_one_line
 from synthbench.base.frozen import added_field
 from synthbench.data.answer_kinds import unfinished_answers
 from synthbench.data.checking import (
@@ -407,8 +407,7 @@ def opened(file: Path) -> "Iterator[pq.ParquetFile]":
         with pq.ParquetFile(file) as parquet:
             yield parquet
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
+        raise UserError(f"{file}: damaged, not readable as Parquet: {in_one_line(error)}") from error
 
 
 def from_table(kind: RecordKind, table: "pa.Table") -> Iterator[Record]:

@@ -4,7 +4,7 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -51,7 +51,7 @@ def export_dataset(
     target exists (unless `force`), has another format's ending or can't be written.
     """
     writers: Mapping[ExportFormat, Callable[[SyntheticDataset, Path], None]] = {
-        ExportFormat.JSONL: _write_jsonl,
+        ExportFormat.JSONL: lambda data, file: write_json_lines(file, _rows(data)),
         ExportFormat.CSV: _write_csv,
         ExportFormat.HUGGINGFACE: partial(_write_huggingface, provenance=provenance),
     }
@@ -149,10 +149,10 @@ def _rows(dataset: SyntheticDataset) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _write_jsonl(dataset: SyntheticDataset, file: Path) -> None:
+def write_json_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write an object in each line."""
     with file.open("w", encoding="utf-8", newline="\n") as stream:
-        for row in _rows(dataset):
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
@@ -241,10 +241,11 @@ def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str
 
     `splits` is the number of records by split.
     """
+    listed = ", ".join(f"`{name}`" for name in columns)
     sections = [
         _head(manifest),
         f"# Synthetic {manifest.kind} data{f' by {manifest.method}' if manifest.method else ''}",
-        f"For sentence-transformers' {LOSSES[manifest.kind]}; columns: {_code(columns)}.",
+        f"For sentence-transformers' {LOSSES[manifest.kind]}; columns: {listed}.",
         _table("Split", "Records", splits),
         "## How it was made",
         _facts(manifest),
@@ -290,10 +291,6 @@ def _table(left: str, right: str, rows: Mapping[str, int]) -> str:
     for name, count in rows.items():
         lines.append(f"| {markdown_text(name)} | {count:,} |")
     return "\n".join(lines)
-
-
-def _code(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _one_line(text: str) -> str:

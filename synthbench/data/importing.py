@@ -84,13 +84,8 @@ def _check_name(file: Path) -> None:
     if file.is_dir():
         raise UserError(f"{file}: is a folder, not a {allowed} file")
     if ending(file) not in SUFFIXES:
-        is_text = ending(file) == ".txt"
-        hint = (
-            "; a table with tabs, such as SICK's, is a .tsv, and --kind sentence reads a list of sentences"
-            if is_text
-            else ""
-        )
-        raise UserError(f"{file}: the name must end in {allowed}{hint}")
+        hint = "; a table with tabs, such as SICK's, is a .tsv, and --kind sentence reads a list of sentences"
+        raise UserError(f"{file}: the name must end in {allowed}{hint * (ending(file) == '.txt')}")
     check_file(file)
 
 

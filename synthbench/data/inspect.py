@@ -118,13 +118,14 @@ def describe(dataset: SyntheticDataset, words: str = "pairs") -> Description:
 
 def shared_sentences(first: SyntheticDataset, second: SyntheticDataset) -> int:
     """Return the number of distinct sentences that both data sets contain."""
-    known, others = (_distinct_sentences(data) for data in (first, second))
+    known, others = (distinct_sentences(data.kind, data.table) for data in (first, second))
     return int(pc.sum(pc.is_in(known, others)).as_py() or 0)
 
 
-def _distinct_sentences(dataset: SyntheticDataset) -> pa.Array:
-    names = text_columns(dataset.kind, dataset.table.column_names)
-    return pc.unique(pa.concat_arrays([_texts(dataset.table, name) for name in names]))
+def distinct_sentences(kind: RecordKind, table: pa.Table) -> pa.Array:
+    """Return the distinct sentences of a table of records, in order of first appearance by column."""
+    names = text_columns(kind, table.column_names)
+    return pc.unique(pa.concat_arrays([_texts(table, name) for name in names]))
 
 
 def _counts(table: pa.Table, column: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from unicodedata import category, normalize
 
 from synthbench.words import split_words
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    _Float = TypeVar("_Float", np.float32, np.float64)
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 SHINGLE = 5
@@ -59,12 +60,12 @@ def similarity(first: str, second: str) -> float:
     return shared / (len(left) + len(right) - shared)
 
 
-def directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+def directions(vectors: "NDArray[_Float]") -> "NDArray[_Float]":
     """Return vectors, shape (n, dimension), scaled to length 1; zero vectors stay zero."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    scaled: NDArray[_Float] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return scaled
 
 

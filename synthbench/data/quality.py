@@ -10,7 +10,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import bare, directions
 from synthbench.data.near_duplicates import NearDuplicates
 from synthbench.data.records import RecordKind
-from synthbench.data.streaming import AT_ONCE, table_batches, text_columns
+from synthbench.data.streaming import AT_ONCE, table_batches
 from synthbench.words import spaced, split_words
 
 if TYPE_CHECKING:
@@ -219,12 +219,9 @@ def _to_train(dataset: SyntheticDataset, encode: "Encode") -> dict[str, NearNeig
 
 def _texts(kind: RecordKind, table: "pa.Table", most: int) -> list[str]:
     """Return at most `most` distinct sentences of a table, in random order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from synthbench.data.inspect import distinct_sentences
 
-    columns = [table.column(name).combine_chunks() for name in text_columns(kind, table.column_names)]
-    flat = [column.flatten() if pa.types.is_list(column.type) else column for column in columns]
-    distinct = pc.unique(pa.chunked_array(flat))
+    distinct = distinct_sentences(kind, table)
     texts: list[str] = distinct.take(_drawn(len(distinct), most)).to_pylist()
     return texts
 

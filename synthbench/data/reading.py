@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -47,11 +47,6 @@ def hashes(files: Mapping[str, Path]) -> dict[str, str]:
         check_file(path)
         found[name] = file_hash(path)
     return found
-
-
-def missing(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that are not files."""
-    return [path for path in paths if not path.is_file()]
 
 
 class Faults:

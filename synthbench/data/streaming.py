@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import check_file
+from synthbench.data.checking import batched
 from synthbench.data.dataset import (
     FAILURES_FILE,
     MANIFEST_FILE,
     RECORDS_FILE,
-    SyntheticDataset,
+    StoredRecords,
     opened,
     read_manifest,
 )
@@ -43,13 +44,8 @@ def text_batches(path: Path) -> Iterator[Rows]:
         raise UserError(f"{path}: holds no records")
 
 
-def batches_of(dataset: SyntheticDataset) -> Iterator[Rows]:
-    """Yield the sentences of each record of an opened data set, in blocks of many records."""
-    return table_batches(dataset.kind, dataset.table)
-
-
 def table_batches(kind: RecordKind, table: "pa.Table") -> Iterator[Rows]:
-    """Yield the sentences of each record of a table that has this kind's schema."""
+    """Yield the sentences of each record of a table with this kind's schema, in blocks of many records."""
     for batch in table.select(text_columns(kind, table.column_names)).to_batches(max_chunksize=AT_ONCE):
         yield _rows(batch)
 
@@ -69,57 +65,39 @@ def _batches(path: Path) -> Iterator[Rows]:
     elif (folder / MANIFEST_FILE).is_file():
         yield from _stored(folder)
     else:
-        yield from batches_of(open_dataset(path))
+        dataset = open_dataset(path)
+        yield from table_batches(dataset.kind, dataset.table)
 
 
 def _lines(path: Path) -> Iterator[Rows]:
-    rows: list[tuple[str, ...]] = []
     check_file(path)
     with path.open(encoding="utf-8-sig", newline="\n") as stream:
         try:
-            for line in stream:
-                if line.strip():
-                    rows.append((line.strip(),))
-                if len(rows) == AT_ONCE:
-                    yield rows
-                    rows = []
+            yield from batched(((line.strip(),) for line in stream if line.strip()), AT_ONCE)
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: not UTF-8: {error.reason}") from error
-    yield rows
 
 
 def _stored(folder: Path) -> Iterator[Rows]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kind = read_manifest(folder).kind
+    kind = StoredRecords(folder).kind
     if not RECORD_TYPES[kind].text_fields:
         raise UserError(f"{folder}: holds {kind} records, which have no sentences")
-    file = folder / RECORDS_FILE
-    try:
-        with pq.ParquetFile(file) as parquet:
-            names = text_columns(kind, parquet.schema_arrow.names)
-            for batch in parquet.iter_batches(batch_size=AT_ONCE, columns=names):
-                yield _rows(batch.select(names))
-    except (pa.ArrowException, OSError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
+    with opened(folder / RECORDS_FILE) as parquet:
+        names = text_columns(kind, parquet.schema_arrow.names)
+        for batch in parquet.iter_batches(AT_ONCE, columns=names):
+            yield _rows(batch.select(names))
 
 
 def _rows(batch: "pa.RecordBatch") -> Rows:
+    import pyarrow as pa
+
     columns = [
         [tuple(texts or ()) for texts in column.to_pylist()]
-        if _is_list(column)
+        if pa.types.is_list(column.type)
         else [(text,) for text in column.to_pylist()]
         for column in batch.columns
     ]
     return [tuple(text for cell in row for text in cell) for row in zip(*columns, strict=True)]
-
-
-def _is_list(column: "pa.Array") -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(column.type))
 
 
 NUM_RECORDS = 20

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 MOST_CACHED = 8_192
@@ -34,12 +33,7 @@ class TextRows:
         self._size = self._size or len(rows)
         self._writer.write_batch(pa.record_batch([pa.array(rows, self._schema[0].type)], self._schema))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         import pyarrow as pa
 
         self._writer.close()

@@ -41,6 +41,7 @@ class TrainingColumns:
 
     def select(self, table: "pa.Table") -> "pa.Table":
         """Return these columns of a table of records."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         own = RECORD_TYPES[self.kind].own_fields()
@@ -49,7 +50,7 @@ class TrainingColumns:
             columns[f"negative{number + 2}"] = pc.list_element(table[FURTHER], number)
         if self.has_scores:
             columns[SCORES] = table[SCORES]
-        return _table(columns)
+        return pa.table(columns)
 
     def others(self, table: "pa.Table") -> "pa.Table":
         """Return all other columns: provenance, and lists of negatives."""
@@ -64,9 +65,3 @@ def _lengths(table: "pa.Table", column: str) -> set[int]:
         return {0}
     lengths: list[int | None] = pc.unique(pc.list_value_length(table[column])).to_pylist()
     return {length or 0 for length in lengths}
-
-
-def _table(columns: "dict[str, pa.ChunkedArray]") -> "pa.Table":
-    import pyarrow as pa
-
-    return pa.table(columns)

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
 from typing import Any
+
+from synthbench.data.checking import batched
 
 AT_ONCE = 1024
 Input = tuple[str, ...]
@@ -40,8 +41,7 @@ def count_truncated(
     num_inputs = 0
     of_cut: Counter[bytes] = Counter()
     whole: set[bytes] = set()
-    distinct = _distinct(inputs)
-    while batch := list(islice(distinct, AT_ONCE)):
+    for batch in batched(_distinct(inputs), AT_ONCE):
         num_inputs += len(batch)
         long = [each for each in batch if _may_fill(each, tokenizer, max_tokens)]
         rows = _tokens(long, tokenizer)

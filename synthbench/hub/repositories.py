@@ -4,13 +4,13 @@ import difflib
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from threading import Thread
 from typing import Literal
 
-from synthbench.base.errors import NotAvailableError, UserError, in_one_line, unreachable
+from synthbench.base.errors import NotAvailableError, UserError, first_of, in_one_line, unreachable
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.terminal import bars_of_libraries
 
@@ -28,19 +28,12 @@ def is_reachable(*, anew: bool = False) -> bool:
 
     False without a request if HF_HUB_OFFLINE is set. The library itself would retry for half a minute.
     """
-    from huggingface_hub import constants
+    from huggingface_hub import constants, is_offline_mode
 
-    key = constants.ENDPOINT, hub_is_off()
+    key = constants.ENDPOINT, is_offline_mode()
     if anew or key not in _answered:
         _answered[key] = not key[1] and _asked(constants.ENDPOINT)
     return _answered[key]
-
-
-def hub_is_off() -> bool:
-    """Return whether HF_HUB_OFFLINE is set."""
-    from huggingface_hub import is_offline_mode
-
-    return is_offline_mode()
 
 
 def _asked(address: str) -> bool:
@@ -114,10 +107,6 @@ class HubRepository:
     def commit(self) -> str:
         """Return the revision, else main's commit: the local cache's, else the hub's."""
         return self.cached_commit or self.listing().commit
-
-    def at(self, commit: str) -> "HubRepository":
-        """Return the repository with this revision."""
-        return replace(self, revision=commit)
 
     def cached_files(self) -> list[str]:
         """Return the names of the files in the local cache, at the cached commit."""
@@ -194,8 +183,10 @@ class HubRepository:
         return (self.cache / "trees" / f"{self.cached_commit}.json").is_file()
 
     def _require_hub(self) -> None:
+        from huggingface_hub import is_offline_mode
+
         if not is_reachable():
-            raise self._unavailable("HF_HUB_OFFLINE is set" if hub_is_off() else "it does not answer")
+            raise self._unavailable("HF_HUB_OFFLINE is set" if is_offline_mode() else "it does not answer")
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -294,5 +285,4 @@ _MOST_SHOWN = 5
 
 def _what_there_is(names: Sequence[str]) -> str:
     shown = [name for name in names if not name.startswith(".")]
-    more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
-    return f"; it has {', '.join(shown[:_MOST_SHOWN])}{more}" if shown else ""
+    return f"; it has {first_of(shown, _MOST_SHOWN)}" if shown else ""

@@ -115,7 +115,7 @@ def sentence_in(answer: str) -> str:
     """Return the only or first sentence of an answer; "" if it has none."""
     lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
     lines = [line for line in lines if not _INPUT_LABEL.match(line)] or lines
-    said = [line for line in lines if not _is_chatter(line)] or lines
+    said = [line for line in lines if not (_CLOSING.match(line) or _is_announcement(line))] or lines
     for line in said:
         sentence = _bare(_ITEM_LABEL.sub("", _without_preamble(_without_mark(line))))
         if sentence:
@@ -246,11 +246,6 @@ def _plain(lines: list[str]) -> list[str]:
     while len(said) > 1 and _CLOSING.match(said[-1]):
         del said[-1]
     return said
-
-
-def _is_chatter(line: str) -> bool:
-    """Return whether a line is about the answer: an announcement or a closing remark."""
-    return bool(_CLOSING.match(line)) or _is_announcement(line)
 
 
 def _is_announcement(line: str) -> bool:

@@ -3,8 +3,9 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from synthbench.base.errors import UserError
 from synthbench.data.records import is_unicode
@@ -128,7 +129,7 @@ class RemoteBatch:
         return "" if self.state in (*_UNDER_WAY, *_FINAL) else self.state or "none"
 
 
-class BatchService:
+class BatchService(AbstractContextManager["BatchService"]):
     """Submits and retrieves batches, with retries.
 
     Methods raise UserError if retries fail; the constructor raises it if there is no key.
@@ -149,9 +150,6 @@ class BatchService:
                 timeout=Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT)), follow_redirects=False
             ),
         )
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._client.close()

@@ -3,10 +3,10 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.data.answer_kinds import AnswerKind
@@ -30,14 +30,11 @@ from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.llm.retries import FailedAttemptError, FailureKind, is_final_answer
 
 
-class Spool:
+class Spool(AbstractContextManager["Spool"]):
     """A queue of requests in an unnamed file, which vanishes with the process."""
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the spool is the context manager
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
@@ -147,7 +144,7 @@ class Collector:
         except FailedAttemptError as error:
             self._fail(line.key, attempt, error, prompt_tokens)
         except UserError as error:
-            self._cache.record_refusal(attempt, str(error))
+            self._cache.record_failure(attempt, str(error))
             self._messages.update(dict.fromkeys(error.messages))
         else:
             self._note(line.key, attempt, answer)
@@ -168,10 +165,7 @@ class Collector:
             self.failures[key] = (error.failure(num_tries, "batches"), answer.kind)
 
     def _fail(self, key: str, attempt: int, error: FailedAttemptError, prompt_tokens: int) -> None:
-        if error.rule.in_doubt:
-            self._cache.record_doubt(attempt, error.reason, error.answer_kind)
-        else:
-            self._cache.record_refusal(attempt, error.reason, error.answer_kind)
+        self._cache.record_failure(attempt, error.reason, error.answer_kind, in_doubt=error.rule.in_doubt)
         num_tries = self._batches.num_failures(key)
         if not error.can_pass(num_tries, self._endpoint.pacing.tries):
             told = 1 if error.answer_kind is AnswerKind.REFUSED else num_tries

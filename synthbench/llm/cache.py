@@ -11,9 +11,10 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from synthbench.base.runtime import not_shared
 from synthbench.data.answer_kinds import AnswerKind
@@ -53,7 +54,7 @@ def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-class AnswerCache:
+class AnswerCache(AbstractContextManager["AnswerCache"]):
     """One session's access to the cache in `folder`; used by one thread, closed at the end.
 
     `share` sends what has changed to other machines, if they share the cache: call it before a request is
@@ -88,9 +89,6 @@ class AnswerCache:
                 if not self._is_alive(session):
                     self._doubt_session(session)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -124,18 +122,16 @@ class AnswerCache:
         return None
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
-        rows = self.database.execute(
+        return self.database.first(
             f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens,"
             f" logprobs.digest IS {LOGPROBS_HASH}, content"
             " FROM answers LEFT JOIN logprobs USING (key) WHERE key = ?",
-            (key,),
+            key,
         )
-        return rows[0] if rows else None
 
     def _reply(self, key: str) -> tuple[AnswerKind, str, str]:
         """Return an answer's kind, model and fingerprint, as far as the attempt records them."""
-        rows = self.database.execute(_REPLY, (key,))
-        kind, model, fingerprint = rows[0] if rows else (None, None, None)
+        kind, model, fingerprint = self.database.first(_REPLY, key) or (None, None, None)
         known = AnswerKind(kind) if kind in list(AnswerKind) else AnswerKind.WHOLE
         return known, model or "", fingerprint or ""
 
@@ -149,9 +145,8 @@ class AnswerCache:
             self._models.add(model)
 
     def _is_paid(self, key: str) -> bool:
-        return bool(
-            self.database.execute("SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'", (key,))
-        )
+        paid = "SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'"
+        return self.database.first(paid, key) is not None
 
     def _say_lost(self, key: str) -> None:
         if key not in self._lost:
@@ -208,9 +203,9 @@ class AnswerCache:
 
     def num_unfinished(self, key: str) -> int:
         """Return the number of paid incomplete answers to a request, including those of killed runs."""
-        query = "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'"
-        [(number,)] = self.database.execute(query, (key,))
-        return int(number)
+        return self.database.number(
+            "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'", key
+        )
 
     def _record(self, attempt: int, state: str, answer: Answer, usd: float) -> None:
         self._spending.settle(attempt, Cost(answer.prompt_tokens, answer.completion_tokens, usd))
@@ -254,17 +249,20 @@ class AnswerCache:
                     "UPDATE attempts SET state = 'unfinished' WHERE key = ? AND state = 'answered'", (key,)
                 )
 
-    def record_refusal(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
-        """Record that the service refused an attempt, at no cost; `kind` is the reply's."""
-        with self.database.transaction():
-            self._spending.settle(attempt, FREE)
-            self._end(attempt, "refused", reason)
-            self._record_reply(attempt, kind, Origin())
+    def record_failure(
+        self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE, *, in_doubt: bool = False
+    ) -> None:
+        """Record that an attempt was refused at no cost or, if `in_doubt`, cut off and maybe billed.
 
-    def record_doubt(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
-        """Record that an attempt was cut off and may have been billed; `kind` is the reply's."""
+        `kind` is the reply's.
+        """
         with self.database.transaction():
-            self._end(attempt, "in doubt", reason)
+            if not in_doubt:
+                self._spending.settle(attempt, FREE)
+            self.database.execute(
+                "UPDATE attempts SET state = ?, reason = ? WHERE id = ?",
+                ("in doubt" if in_doubt else "refused", reason, attempt),
+            )
             self._record_reply(attempt, kind, Origin())
 
     def spent(self) -> Spent:
@@ -285,11 +283,6 @@ class AnswerCache:
                 " FROM (SELECT ? key, ? content)",
                 (key, as_text(answer.logprobs)),
             )
-
-    def _end(self, attempt: int, state: str, reason: str) -> None:
-        self.database.execute(
-            "UPDATE attempts SET state = ?, reason = ? WHERE id = ?", (state, reason, attempt)
-        )
 
     def _is_in_flight(self, key: str) -> bool:
         for (session,) in self.database.execute(

@@ -5,9 +5,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from ssl import SSLError
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from synthbench.base.errors import UserError
 from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin, as_printable_line
@@ -42,7 +43,7 @@ _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
-class Connection:
+class Connection(AbstractAsyncContextManager["Connection"]):
     """Sends each request to an endpoint once; callers retry.
 
     Raises UserError if the environment variable of the key is not set.
@@ -66,9 +67,6 @@ class Connection:
         self._headers = {name: value for name, value in headers.items() if isinstance(value, str)}
         self._more_headers: dict[str, str] = {}
         self._limit_name = "max_tokens"
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *error: object) -> None:
         await self._http.aclose()

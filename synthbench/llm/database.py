@@ -114,6 +114,14 @@ class Database:
         with self.errors():
             return self._connection.execute(statement, values).fetchall()
 
+    def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        """Return the first row of a query, None if there is none."""
+        return next(iter(self.execute(query, values)), None)
+
+    def number(self, query: str, *values: object) -> int:
+        """Return the only value of a query, a number."""
+        return int(self.execute(query, values)[0][0])
+
     def run_script(self, statements: str) -> None:
         """Execute statements that change tables, as one transaction."""
         with self.errors():
@@ -277,10 +285,9 @@ class BatchTable:
 
     def find(self, token: str) -> OpenBatch | None:
         """Return the batch, None once it is closed."""
-        rows = self._database.execute(
-            "SELECT token, sent, id FROM batches WHERE token = ? AND is_open", (token,)
-        )
-        return OpenBatch(*rows[0]) if rows else None
+        query = "SELECT token, sent, id FROM batches WHERE token = ? AND is_open"
+        row = self._database.first(query, token)
+        return OpenBatch(*row) if row else None
 
     def all_open(self) -> list[OpenBatch]:
         """Return all open batches, the oldest first."""
@@ -297,28 +304,29 @@ class BatchTable:
 
     def batch_of(self, key: str) -> str | None:
         """Return the token of the open batch that holds a request."""
-        rows = self._database.execute(
+        row = self._database.first(
             "SELECT session FROM attempts JOIN batches ON session = token"
             " WHERE key = ? AND state = 'sent' AND is_open",
-            (key,),
+            key,
         )
-        return rows[0][0] if rows else None
+        return row[0] if row else None
 
     def attempt(self, token: str, key: str) -> tuple[int, int] | None:
         """Return a request's attempt and its expected prompt tokens, None once it is settled."""
-        rows = self._database.execute(
+        return self._database.first(
             "SELECT id, prompt_tokens FROM attempts WHERE key = ? AND state = 'sent' AND session = ?",
-            (key, token),
+            key,
+            token,
         )
-        return rows[0] if rows else None
 
     def num_open(self, token: str) -> int:
         """Return the number of unsettled requests of the batch."""
-        return self._number("SELECT count(*) FROM attempts WHERE state = 'sent' AND session = ?", token)
+        query = "SELECT count(*) FROM attempts WHERE state = 'sent' AND session = ?"
+        return self._database.number(query, token)
 
     def num_tokens(self, endpoint: Endpoint) -> int:
         """Return the maximum number of prompt tokens in the open batches of the endpoint's model."""
-        return self._number(
+        return self._database.number(
             "SELECT total(prompt_tokens) FROM attempts JOIN batches ON session = token"
             " WHERE state = 'sent' AND is_open AND attempts.endpoint = ? AND attempts.model = ?",
             endpoint.name,
@@ -327,7 +335,7 @@ class BatchTable:
 
     def num_failures(self, key: str) -> int:
         """Return the number of batches that did not answer a request, or not completely."""
-        return self._number(
+        return self._database.number(
             "SELECT count(*) FROM"
             " (SELECT session FROM attempts WHERE key = ? AND state IN ('refused', 'in doubt')"
             " UNION ALL SELECT session FROM attempts WHERE key = ? AND state = 'unfinished')"
@@ -345,6 +353,3 @@ class BatchTable:
                 ("refused" if is_free else "in doubt", reason, token),
             )
             self._database.execute("UPDATE batches SET is_open = 0 WHERE token = ?", (token,))
-
-    def _number(self, query: str, *values: str) -> int:
-        return int(self._database.execute(query, values)[0][0])

@@ -215,7 +215,7 @@ class Dispatcher:
         try:
             await self._sharing()
         except UserError as error:
-            self._cache.record_refusal(attempt, f"not sent: {error}")
+            self._cache.record_failure(attempt, f"not sent: {error}")
             raise
 
     async def _send(
@@ -225,15 +225,13 @@ class Dispatcher:
         try:
             answer = await backend.ask(request, self._cache.attempt_id(attempt))
         except FailedAttemptError as error:
-            if error.rule.in_doubt:
-                self._cache.record_doubt(attempt, error.reason, error.answer_kind)
-            else:
-                self._cache.record_refusal(attempt, error.reason, error.answer_kind)
+            in_doubt = error.rule.in_doubt
+            self._cache.record_failure(attempt, error.reason, error.answer_kind, in_doubt=in_doubt)
             if error.rule.slows:
                 self._limit.refused(left_at)
             raise
         except UserError as error:
-            self._cache.record_refusal(attempt, str(error))
+            self._cache.record_failure(attempt, str(error))
             raise
         cached = answer.details.cached_tokens
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)

@@ -83,7 +83,8 @@ class Question(BaseModel, WithConstants):
 
     def request(self, key: str, texts: Mapping[str, str]) -> ChatRequest:
         """Return the request for one record; `texts` maps column names to its texts."""
-        asked = _PLACEHOLDER.sub(lambda match: _on_one_line(texts[match[1]]), self.prompt)
+        # On one line each, since a line break would look like the end of the sentence.
+        asked = _PLACEHOLDER.sub(lambda match: " ".join(texts[match[1]].split()), self.prompt)
         messages = [{"role": "system", "content": self.system}] if self.system else []
         messages.append({"role": "user", "content": f"{asked.rstrip()}\n\n{self.how_to_answer}"})
         sampling = {"temperature": self.temperature, "max_tokens": self.max_tokens}
@@ -204,11 +205,6 @@ def verdicts(
 
 def _unclear(text: str) -> Verdict:
     return Verdict(None, UNCLEAR, " ".join(text.split())[:_SHOWN])
-
-
-def _on_one_line(text: str) -> str:
-    """Return a text on one line, since a line break would look like the end of the sentence."""
-    return " ".join(text.split())
 
 
 # Reading answers. All are lower-cased, without emphasis, quotes and brackets around words, with single spaces

@@ -23,9 +23,9 @@ _TABLES = {
 _KINDS = (AnswerKind.EMPTY, AnswerKind.REFUSED, AnswerKind.FAULTY)
 
 
-def _amount(state: str, prompt: str = "attempts.prompt_tokens", completion: str = "") -> str:
+def _amount(state: str, prompt: str = "attempts.prompt_tokens") -> str:
     """Return the columns of an Amount of the attempts in this state."""
-    values = (prompt, completion or prompt.replace("prompt", "completion"))
+    values = (prompt, prompt.replace("prompt", "completion"))
     tokens = ", ".join(f"sum(iif(state = '{state}', {value}, 0))" for value in values)
     return f"sum(state = '{state}'), {tokens}, total(iif(state = '{state}', usd, 0))"
 

@@ -87,12 +87,12 @@ class LedgerCopy:
     @property
     def last_entry(self) -> int:
         """The number of the last entry that the copy holds."""
-        return self._number("SELECT entry FROM progress")
+        return self._database.number("SELECT entry FROM progress")
 
     @property
     def has_turn(self) -> bool:
         """Whether this machine began the last turn that the copy knows of."""
-        return bool(self._number("SELECT has_turn FROM progress"))
+        return bool(self._database.number("SELECT has_turn FROM progress"))
 
     def begin_turn(self, entry: int) -> None:
         """Note that this machine's turn begins with this entry."""
@@ -102,7 +102,7 @@ class LedgerCopy:
         """Return at most MOST_ROWS rows that this machine changed and has not sent yet."""
         with self._database.transaction():
             oldest = "SELECT number FROM changes WHERE entry IS NULL ORDER BY number LIMIT ?"
-            last = self._number(f"SELECT coalesce(max(number), 0) FROM ({oldest})", MOST_ROWS)
+            last = self._database.number(f"SELECT coalesce(max(number), 0) FROM ({oldest})", MOST_ROWS)
             return ChangedRows(self._rows("entry IS NULL AND number <= ?", last), last)
 
     def sent(self, changes: ChangedRows, entry: int) -> None:
@@ -121,7 +121,7 @@ class LedgerCopy:
         Raises ValueError if they are no rows of a ledger; nothing is applied then.
         """
         with self._database.transaction():
-            before = self._number("SELECT coalesce(max(number), 0) FROM changes")
+            before = self._database.number("SELECT coalesce(max(number), 0) FROM changes")
             unsent = self._database.execute("SELECT name, key FROM changes WHERE entry IS NULL")
             own = {(name, *json.loads(key)) for name, key in unsent}
             num_rows = 0
@@ -168,9 +168,6 @@ class LedgerCopy:
                 with self._database.transaction():
                     for row in earlier.execute(f"SELECT {columns} FROM {table}"):
                         self._insert(table, row, "IGNORE")
-
-    def _number(self, query: str, *values: int) -> int:
-        return int(self._database.execute(query, values)[0][0])
 
     def _rows(self, which: str, *values: int) -> list[Row]:
         """Return the rows of these notes, each once."""

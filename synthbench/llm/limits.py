@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Self
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, first_of
 from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
 from synthbench.llm.bodies import body_of
@@ -118,13 +118,8 @@ class CircuitBreaker:
             f"the LLM '{self._name}': {len(failures)} of the last {len(self._last)} requests failed for good,"
             f" more than {self._section}.max_failure_rate ({self._max_rate:g}) allows. Answers so far are"
             " cached; run the same command again to resume",
-            *(f"{len(keys)} x {why}: {_shown(keys)}" for why, keys in by_reason.items()),
+            *(f"{len(keys)} x {why}: {first_of(keys, KEYS_SHOWN)}" for why, keys in by_reason.items()),
         )
-
-
-def _shown(keys: list[str]) -> str:
-    more = len(keys) - KEYS_SHOWN
-    return ", ".join(keys[:KEYS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 DEFAULT_ANSWER_TOKENS = 1024

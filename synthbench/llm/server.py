@@ -20,10 +20,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
@@ -73,7 +73,7 @@ def server_file(endpoint: Endpoint) -> Path:
     return endpoint.door.folder / hashlib.sha256(name.encode()).hexdigest()
 
 
-class ServedBackend:
+class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
     """Sends requests to the servers that are ready, to the least busy one; for one event loop."""
 
     def __init__(self, endpoint: Endpoint, say: Say) -> None:
@@ -87,9 +87,6 @@ class ServedBackend:
         self._starting = asyncio.Lock()
         self._connections: dict[str, Connection] = {}
         self._num_asked: Counter[str] = Counter()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()

@@ -19,7 +19,7 @@ from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
 from synthbench.models.building import build_cross_encoder, build_encoder
-from synthbench.models.facts import EncoderKind, facts_in
+from synthbench.models.facts import EncoderKind, facts_in, object_in
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.loading import Dtype
 from synthbench.models.own_code import foreign_module, why_untrusted
@@ -269,13 +269,9 @@ def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
 
 def checkpoint_kind(folder: Path) -> ModelKind:
     """Return the model kind that the checkpoint in `folder` was saved as."""
-    saved_as = _read(folder / "config_sentence_transformers.json").get("model_type")
+    saved_as = object_in(folder / "config_sentence_transformers.json").get("model_type")
     if saved_as is not None or (folder / "modules.json").is_file():
         return ModelKind.PAIR_SCORER if saved_as == "CrossEncoder" else ModelKind.ENCODER
-    architectures = _read(folder / "config.json").get("architectures") or [""]
+    architectures = object_in(folder / "config.json").get("architectures") or [""]
     has_head = str(architectures[0]).endswith("ForSequenceClassification")
     return ModelKind.PAIR_SCORER if has_head else ModelKind.ENCODER
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return read_json_object(path) if path.is_file() else {}

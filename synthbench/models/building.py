@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.base.errors import UserError
 from synthbench.base.terminal import quiet_transformers
 from synthbench.models import reference, word_vectors
+from synthbench.models.checks import check_dense
 from synthbench.models.facts import facts_in
 from synthbench.models.loading import (
     check_outputs,
@@ -20,7 +21,7 @@ from synthbench.models.loading import (
     weights_in,
     without_padding,
 )
-from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained, only_dense
+from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -34,8 +35,7 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
 
     Raises UserError if the model can't be found or loaded, has too few layers, or is not dense.
     """
-    if base.encoder != "dense":
-        raise UserError(f"{base.model}: {only_dense(base)}")
+    check_dense(base)
     if base.is_word_vectors:
         return word_vectors.build(
             base.vectors(),

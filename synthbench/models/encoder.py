@@ -203,16 +203,13 @@ class LengthBatchedEncoder:
             with progress_task(self._progress, "encode", len(sentences) - len(done)) as task:
                 for rows, vectors in self._batches(sentences, left) if len(done) < len(sentences) else ():
                     matrix.put(rows, vectors)
-                    self._keep([sentences[row] for row in rows], vectors)
+                    if self._kept is not None:
+                        self._kept.add(self._read([sentences[row] for row in rows]), vectors)
                     task.advance(len(rows))
         finally:
             if self._kept is not None:
                 self._kept.write()
         return matrix.whole
-
-    def _keep(self, sentences: Sequence[str], vectors: "NDArray[np.float32]") -> None:
-        if self._kept is not None:
-            self._kept.add(self._read(sentences), vectors)
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
         """Return the cache keys of vectors: the texts, prefixed with a prompt that is not the model's

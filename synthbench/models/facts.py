@@ -113,7 +113,7 @@ class CheckpointFacts:
     @property
     def num_layers(self) -> int | None:
         """The configured number of layers."""
-        return _first_count(self.config, _LAYER_COUNTS)
+        return first_count(self.config, *_LAYER_COUNTS)
 
     @property
     def outputs(self) -> int | None:
@@ -124,7 +124,7 @@ class CheckpointFacts:
         if isinstance(labels, dict):
             return len(labels)
         # transformers' own default
-        return _first_count(self.config, ("num_labels",)) or 2
+        return first_count(self.config, "num_labels") or 2
 
     @property
     def positions(self) -> int | None:
@@ -136,7 +136,7 @@ class CheckpointFacts:
             each.shape[0] for name, each in self.weights.items() if name.endswith(_POSITIONS) and each.shape
         ]
         if not rows and not self.weights and self.kind in _FROM_PADDING | _LEARNED:
-            rows = [_first_count(self.config, ("max_position_embeddings", "n_positions")) or 0]
+            rows = [first_count(self.config, "max_position_embeddings", "n_positions") or 0]
         return min(rows) - first if rows and min(rows) > first else None
 
     @property
@@ -145,7 +145,7 @@ class CheckpointFacts:
         rows = [
             each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape
         ]
-        return min(rows, default=None) or _first_count(self.config, ("vocab_size",))
+        return min(rows, default=None) or first_count(self.config, "vocab_size")
 
     @property
     def pads(self) -> bool | None:
@@ -240,11 +240,11 @@ def _described_by(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 def _read(folder: Path) -> CheckpointFacts | None:
     parts = modules(folder)
-    settings = _object(folder / SETTINGS)
+    settings = object_in(folder / SETTINGS)
     first = parts[0] if parts else {}
     path = first.get("path")
     inner = folder / path if isinstance(path, str) and ".." not in Path(path).parts else folder
-    config = _object(inner / CONFIG)
+    config = object_in(inner / CONFIG)
     is_transformer = not parts or str(first.get("type")).endswith("Transformer")
     own = settings if settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" else {}
     prompts = own.get("prompts")
@@ -295,12 +295,14 @@ def described(
         yield "modules of their own for queries and passages"
 
 
-def _object(file: Path) -> dict[str, Any]:
+def object_in(file: Path) -> dict[str, Any]:
+    """Return the JSON object in a file, {} if there is no such file; raises UserError for anything else."""
     return read_json_object(file) if file.is_file() else {}
 
 
-def _first_count(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((config[name] for name in names if type(config.get(name)) is int), None)
+def first_count(config: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first of these values of a configuration that is a positive whole number."""
+    return next((config[name] for name in names if type(config.get(name)) is int and config[name] > 0), None)
 
 
 def _num_tokens(tokenizer: Mapping[str, Any]) -> int | None:

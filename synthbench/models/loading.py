@@ -8,6 +8,7 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal
 
 from synthbench.base.errors import UserError, in_one_line
+from synthbench.models.checkpoint_files import PICKLED
 from synthbench.models.completeness import weights_complete
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from synthbench.models.facts import CheckpointFacts
 
-PICKLED = "pytorch_model*.bin"
 Dtype = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 """The names of dtypes in torch."""

@@ -8,6 +8,7 @@ import numpy as np
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.runtime import progress_task
+from synthbench.data.likeness import directions
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
@@ -124,10 +125,7 @@ def _cosines(pairs: Sequence[tuple[str, str]], first: _Side, second: _Side) -> "
 
 
 def _cosine(first: "NDArray[np.float32]", second: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    units = []
-    for vectors in (first.astype(np.float64), second.astype(np.float64)):
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units.append(vectors / np.where(norms == 0, 1, norms))
+    units = (directions(vectors.astype(np.float64)) for vectors in (first, second))
     return np.asarray(np.einsum("ij,ij->i", *units))
 
 

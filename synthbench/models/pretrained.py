@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError
 from synthbench.base.frozen import added_field, sections
@@ -191,6 +191,16 @@ class Pretrained(BaseModel):
         if self.is_word_vectors:
             return reference.content_of(self.model, word_vectors.files(self.vectors()))
         return reference.fingerprint(self.model, self.revision)
+
+
+def _reads_pairs(base: Pretrained) -> Pretrained:
+    if fault := base.why_no_pair_reader():
+        raise ValueError(fault)
+    return base
+
+
+PairReader = Annotated[Pretrained, AfterValidator(_reads_pairs)]
+"""Type of a trainer's field for the base of a cross-encoder."""
 
 
 def only_dense(base: Pretrained) -> str:

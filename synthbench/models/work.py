@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.models import word_vectors
-from synthbench.models.facts import facts_of
+from synthbench.models.facts import facts_of, first_count
 from synthbench.models.pretrained import Pretrained
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -112,14 +111,14 @@ def shape_of(model: str, revision: str | None = None) -> Shape | None:
     if facts is None:
         name = next((model.removeprefix(owner) for owner in _OWNERS if model.startswith(owner)), model)
         return PUBLISHED.get(name)
-    width, layers, heads, vocabulary = (_first(facts.config, *names) for names in _CONFIGURED)
+    width, layers, heads, vocabulary = (first_count(facts.config, *names) for names in _CONFIGURED)
     if not (width and layers and heads and vocabulary):
         return None
-    size = _first(facts.config, "head_dim") or width // heads
-    key_width = (_first(facts.config, "num_key_value_heads") or heads) * size
-    inner = _first(facts.config, "intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff") or 4 * width
+    size = first_count(facts.config, "head_dim") or width // heads
+    key_width = (first_count(facts.config, "num_key_value_heads") or heads) * size
+    inner = first_count(facts.config, "intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff")
     is_gated = str(facts.config.get("hidden_act", "")) in ("silu", "swiglu")
-    return Shape(layers, width, key_width, inner, vocabulary, is_gated)
+    return Shape(layers, width, key_width, inner or 4 * width, vocabulary, is_gated)
 
 
 _CONFIGURED = (
@@ -129,11 +128,6 @@ _CONFIGURED = (
     ("vocab_size",),
 )
 """Names of width, layers, heads and vocabulary in configurations."""
-
-
-def _first(config: Mapping[str, Any], *names: str) -> int | None:
-    values = (config.get(name) for name in names)
-    return next((value for value in values if isinstance(value, int) and value > 0), None)
 
 
 TOKENS_PER_SENTENCE = 14

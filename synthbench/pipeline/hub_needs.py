@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import Plan
 from synthbench.engine.stage import Stage
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, Kind, hub_is_off, is_reachable
+from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, Kind, is_reachable
 from synthbench.models import reference
 from synthbench.models.checkpoint_files import ModelFiles
 from synthbench.models.loading import check_tokenizer_reader
@@ -115,7 +115,7 @@ class Found:
     @property
     def lacking(self) -> int:
         """Bytes that the local cache lacks."""
-        here = self.repository.at(self.commit).cached_files()
+        here = replace(self.repository, revision=self.commit).cached_files()
         return sum(size for name, size in self.sizes.items() if name not in here)
 
 
@@ -148,13 +148,15 @@ def look_up(needs: Iterable[Files], experiment: Experiment) -> list[Found]:
 
 
 def _without_hub(repositories: Iterable[HubRepository]) -> str:
+    from huggingface_hub import is_offline_mode
+
     of_kind: dict[Kind, list[str]] = {}
     for each in repositories:
         of_kind.setdefault(each.kind, []).append(each.name)
     names = "; ".join(
         f"{WORDS[kind]}{'s' * (len(its) > 1)} {', '.join(its)}" for kind, its in of_kind.items()
     )
-    why = "HF_HUB_OFFLINE is set" if hub_is_off() else "the hub does not answer"
+    why = "HF_HUB_OFFLINE is set" if is_offline_mode() else "the hub does not answer"
     return (
         f"{why}, and this machine lacks {names}. Three ways out: `synthbench fetch FILE` where there is a"
         " network, with the same HF_HOME; folders instead of names (--data for tasks); or --profile"

@@ -46,13 +46,7 @@ class Study:
         budget = {"usd": self.budget} if isinstance(self.budget, int | float) else self.budget
         keys = {"base": base_named(self.base), "llm": self.llm, "budget": budget, **(self.more or {})}
         given = {key: value for key, value in keys.items() if value is not None}
-        sources = {
-            "sentences": self.sentences,
-            "gold": self.gold,
-            "dev": self.dev,
-            "test": self.test,
-            "passages": self.passages,
-        }
+        sources = {role: getattr(self, role) for role in ("sentences", "gold", "dev", "test", "passages")}
         return study_file(self.name, {**given, "variants": variants}, sources)
 
     def run(self, *, jobs: int = 1, output: str | Path = "reports", **options: Unpack[Options]) -> Results:

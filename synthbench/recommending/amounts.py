@@ -53,7 +53,7 @@ def pilot_amounts(
     if total > PILOT_SHARE * budget:
         raise UserError(
             f"{where}: {budget:,.2f} dollars: the pilot may take a tenth, and costs {total:,.2f} at least;"
-            f" set {_rounded_up(total / PILOT_SHARE):,.2f} or more, or list fewer variants"
+            f" set {math.ceil(total / PILOT_SHARE * 100) / 100:,.2f} or more, or list fewer variants"
         )
     most = {name: _pilot_price(prices[name], available[name]) for name in prices}
     shares = _shared(PILOT_SHARE * budget, least, most)
@@ -102,10 +102,6 @@ def _pilot_price(price: DataPrice, largest: int) -> float:
     if not largest:
         return price.training
     return price.llm * largest + sum(price.making * largest / step + price.training for step in STEPS)
-
-
-def _rounded_up(usd: float) -> float:
-    return math.ceil(usd * 100) / 100
 
 
 def _shared(budget: float, least: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:

@@ -130,6 +130,15 @@ class Contest:
         long = {**self.long, "sources": {**self.long["sources"], **sources}}
         return replace(self, long=long, devs={**self.devs, **evaluators})
 
+    def with_test(self, source: Mapping[str, Any], evaluator: str) -> "Contest":
+        """Return the study with this test set."""
+        long = {
+            **self.long,
+            "sources": {**self.long["sources"], TEST: source},
+            "defaults": {**self.long["defaults"], "evaluate": evaluations({TEST: evaluator})},
+        }
+        return replace(self, long=long)
+
     def making(self, phase: str, sources: Mapping[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
         """Return an experiment that makes data, with the study's LLM."""
         kept = {key: self.long[key] for key in _OF_FILE if key in self.long}

@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import Any
 
 from synthbench.base.errors import PendingError, UserError
-from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.engine.stores import open_store
@@ -81,10 +80,6 @@ class Recommender:
     def study(self) -> Contest:
         """The recipes that compete, and what phases made of their settings."""
         return self.known.study
-
-    def count(self, experiment: Experiment, computed: Computed) -> None:
-        """Count what an experiment's stages cost."""
-        self.known.count(make_plan(experiment), computed.artifacts)
 
     @property
     def _seeds(self) -> list[int]:
@@ -253,7 +248,7 @@ class Recommender:
         if recorded.errors:
             raise UserError(*recorded.errors)
         self.reports[phase] = computed.folder
-        self.count(invocation.experiment, computed)
+        self.known.count(make_plan(invocation.experiment), computed.artifacts)
         return computed
 
     # Answer

@@ -5,10 +5,10 @@ import random
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError
@@ -17,7 +17,7 @@ from synthbench.bm25 import nearest_by_words
 from synthbench.data.beir import write_retrieval_task
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.languages import language_of
-from synthbench.recommending.phases import DEV, TEST, Contest, evaluations
+from synthbench.recommending.phases import DEV, Contest
 from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.words import lack_spaces
@@ -34,26 +34,6 @@ FEWEST = 50
 PROMPTED = ("de", "zh")
 """Languages that `gpl-queries` has prompts in, beside English."""
 UNKNOWN = "Its agreement with people is unknown, and it may favour recipes whose data the same LLM writes."
-
-
-class SyntheticSet(Protocol):
-    """A dev set that the study's LLM makes in an experiment of its own."""
-
-    def document(self, contest: Contest) -> dict[str, Any]:
-        """Write what the experiment reads, and return the experiment."""
-        ...
-
-    def why_useless(self, made: SyntheticDataset) -> str:
-        """Return why what the LLM made tells nothing, "" if it does."""
-        ...
-
-    def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
-        """Write the set, and return the study that uses it; raises UserError if another file is there."""
-        ...
-
-    def said(self, made: SyntheticDataset) -> str:
-        """Return what people should know of the set."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,7 +65,7 @@ class GradedPairs:
         return "" if len({*made.column("score")}) > 1 else f"the LLM gave all {number} pairs the same grade"
 
     def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
-        """Write the graded pairs, and let recipes be compared on them, too."""
+        """Write the graded pairs, and let recipes be compared on them, too; raises UserError as `_place`."""
         rows = list(zip(*map(made.column, self.columns), strict=True))
         _place(self.file, CsvTable(self.columns, rows))
         source = {"file": self.file.name, "kind": "scored_pair"}
@@ -143,13 +123,8 @@ class WrittenQuestions:
             elif not _are_equal(written, self.file):
                 raise _changed(self.file, f"{{corpus: {self.file.name}, split: dev}}")
         own = {"corpus": self.file.name}
-        long = {
-            **contest.long,
-            "sources": {**contest.long["sources"], TEST: own},
-            "defaults": {**contest.long["defaults"], "evaluate": evaluations({TEST: "retrieval"})},
-        }
         devs = {DEV: {**own, "split": "dev"}}
-        return replace(contest, long=long).with_dev(devs, {DEV: "retrieval"})
+        return contest.with_test(own, "retrieval").with_dev(devs, {DEV: "retrieval"})
 
     def said(self, made: SyntheticDataset) -> str:
         """Return what the set is, and that its agreement with people is unknown."""
@@ -160,6 +135,10 @@ class WrittenQuestions:
             f" {len(made):,} questions about your passages{asked}. {UNKNOWN} If people correct them, name the"
             " folder as `dev` and `test` in `sources`."
         )
+
+
+SyntheticSet = GradedPairs | WrittenQuestions
+"""A dev set that the study's LLM makes in an experiment of its own."""
 
 
 def _data(name: str) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def with_dev_sets(
     devs = {task.dev_name: task.dev for task in tasks}
     found = found.with_dev(devs, dict.fromkeys(devs, EVALUATOR))
     if not is_own:
-        found = _tested_on(found, tasks[0])
+        found = found.with_test(tasks[0].test, EVALUATOR)
     return WithoutGold(found, synthetic, tuple(_notes(tasks, texts, is_tested=not is_own)))
 
 
@@ -129,16 +129,6 @@ def _texts_of(task: StandardTask, contest: Contest, files: PhaseFiles, overrides
         path.unlink(missing_ok=True)
     records = experiment.sources[task.dev_name].read(experiment.roots).records
     return [text for record in records for text in record.texts()]
-
-
-def _tested_on(contest: Contest, task: StandardTask) -> Contest:
-    """Return the study with a standard task as its test set."""
-    long = {
-        **contest.long,
-        "sources": {**contest.long["sources"], TEST: task.test},
-        "defaults": {**contest.long["defaults"], "evaluate": evaluations({TEST: EVALUATOR})},
-    }
-    return replace(contest, long=long)
 
 
 def _notes(tasks: tuple[StandardTask, ...], texts: list[str], *, is_tested: bool) -> Iterator[str]:

@@ -8,10 +8,11 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, first_of
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import check_file
 from synthbench.data.reading import Faults, Row, is_blank, json_lines, open_table
+from synthbench.sources.files import parquet_rows
 from synthbench.sources.models import SUFFIXES
 from synthbench.tables.numbers import number_in
 from synthbench.tables.opening import ending
@@ -131,10 +132,9 @@ class FileTable:
 
     def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UnguessedError:
         """Return the error for a column that can't be guessed, with what to write."""
-        names = ", ".join(map(shown, [*candidates][:MOST_SHOWN]))
-        more = f" and {len(candidates) - MOST_SHOWN} more" if len(candidates) > MOST_SHOWN else ""
+        names = first_of(map(shown, candidates), MOST_SHOWN)
         section = self.section("columns", columns)
-        return UnguessedError(f"{self.path}: {what} {names}{more}; name {which} the study: {section}")
+        return UnguessedError(f"{self.path}: {what} {names}; name {which} the study: {section}")
 
 
 def read_table(file: Path, role: str, name: str) -> FileTable:
@@ -147,7 +147,7 @@ def read_table(file: Path, role: str, name: str) -> FileTable:
     if ending(file) in (".csv", ".tsv"):
         columns = _delimited(file, faults)
     else:
-        columns = _named(_parquet(file) if ending(file) == ".parquet" else json_lines(file, faults))
+        columns = _named(parquet_rows(file) if ending(file) == ".parquet" else json_lines(file, faults))
     raise_first(faults)
     if not columns or not len(next(iter(columns.values()))):
         raise UserError(f"{file}: holds no rows")
@@ -177,9 +177,8 @@ def shown(column: Column) -> str:
 
 def not_in(candidates: Collection[Column], chosen: Collection[Column]) -> str:
     """Return ", not in 'rating'" for the candidates beside the chosen columns; "" if there are none."""
-    others = [column for column in dict.fromkeys(candidates) if column not in chosen]
-    more = f" and {len(others) - MOST_SHOWN} more" if len(others) > MOST_SHOWN else ""
-    return f", not in {' or '.join(map(shown, others[:MOST_SHOWN]))}{more}" if others else ""
+    others = [shown(column) for column in dict.fromkeys(candidates) if column not in chosen]
+    return f", not in {first_of(others, MOST_SHOWN, ' or ')}" if others else ""
 
 
 def bare(column: Column) -> str:
@@ -225,17 +224,6 @@ def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         is_above_texts = is_above_other_letters or any(len(row[0].split()) > 1 for row in rows)
         return len(first[0].split()) == 1 and is_above_texts
     return all(len(cell) <= MOST_OF_A_NAME and not cell.strip().endswith((".", "?", "!")) for cell in first)
-
-
-def _parquet(file: Path) -> Iterator[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        yield from enumerate(pq.read_table(file).to_pylist(), start=1)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{file}: not a readable Parquet file: {reason}") from error
 
 
 def _named(rows: Iterator[Row]) -> dict[Column, Sequence[Any]]:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError, did_you_mean, in_one_line
 from synthbench.data.reading import (
     BLANK_TEXT,
     NO_GOLD_SCORE,
@@ -278,8 +278,7 @@ def parquet_rows(path: Path, picked: Collection[str | int] = ()) -> Iterator[Row
             found = (row for batch in table.iter_batches() for row in batch.to_pylist())
             yield from enumerate(found, start=1)
     except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{path}: not a readable Parquet file: {reason}") from error
+        raise UserError(f"{path}: not a readable Parquet file: {in_one_line(error)}") from error
 
 
 def _named(path: Path, rows: Iterator[Row], columns: FileColumns, problems: Faults) -> Iterator[Row]:
@@ -301,7 +300,7 @@ CANDIDATE_FIELDS = ("query", "candidate", "grade")
 @dataclass
 class _Query:
     text: str
-    given: dict[str, str]
+    given: dict[str, Any]
     candidates: list[str] = field(default_factory=list)
     grades: list[float] = field(default_factory=list)
 
@@ -326,7 +325,7 @@ def read_candidates(path: Path, columns: FileColumns) -> Content:
         except ValueError as error:
             problems.at(path, line, error)
             continue
-        given = {name: str(row[name]) for name in OPTIONAL_FIELDS if name in columns.names}
+        given: dict[str, Any] = {name: str(row[name]) for name in OPTIONAL_FIELDS if name in columns.names}
         query = queries.setdefault(given.get("id", text), _Query(text, given))
         if query.text != text:
             problems.at(path, line, f"id '{given['id']}' stands for the query '{query.text}' already")
@@ -337,15 +336,14 @@ def read_candidates(path: Path, columns: FileColumns) -> Content:
     if not queries:
         raise UserError(f"{path}: holds no queries with candidates")
     for query in queries.values():
-        ranking = Ranking(
-            query=query.text,
-            candidates=tuple(query.candidates),
-            grades=tuple(query.grades),
-            split=columns.split,
-            id=query.given["id"],
-            subset=query.given.get("subset", ""),
-            label=query.given.get("label", ""),
+        content.records.append(
+            Ranking(
+                query=query.text,
+                candidates=tuple(query.candidates),
+                grades=tuple(query.grades),
+                split=columns.split,
+                **query.given,
+            )
         )
-        content.records.append(ranking)
     content.notes.extend(contradictions(content.records))
     return content

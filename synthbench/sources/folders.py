@@ -12,7 +12,6 @@ from synthbench.data.reading import (
     Faults,
     is_blank,
     lines,
-    missing,
     read_lines,
     score_of,
     sentence_of,
@@ -44,7 +43,7 @@ def task_files(task: Task, split: Split, data: Path | None) -> dict[str, tuple[P
     """
     folder = _folder(task, split, data)
     files = {part: tuple(folder / name.format(part) for name in task.files) for part in task.parts[split]}
-    absent = missing(path for paths in files.values() for path in paths)
+    absent = [path for paths in files.values() for path in paths if not path.is_file()]
     if absent:
         listed = ", ".join(path.name for path in absent)
         raise UserError(f"{task.name} {split}: {folder} lacks {listed}; {_advice(task)}")
@@ -196,11 +195,11 @@ def check_sizes(
     sizes: Mapping[str, int],
     expected: int | None,
 ) -> None:
-    """Raise UserError unless each part has its published size, or all parts together the expected size."""
+    """Raise UserError unless each part has its published size, or all together the expected; 0: any."""
     if expected is None:
         problems = Faults()
         for part, published in task.parts[split].items():
-            if sizes[part] != published:
+            if published not in (0, sizes[part]):
                 named = " and ".join(str(path) for path in files[part])
                 problems.add(
                     f"{named}: {sizes[part]} {task.items}, {published} published ({task.name} {split})"

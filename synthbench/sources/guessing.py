@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, first_of
 from synthbench.data.languages import language_of
 from synthbench.data.reading import Faults, is_blank, lines
 from synthbench.data.records import RecordKind
@@ -273,11 +273,10 @@ def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]
     if len(classes) == 2 and len(yes) == len(no) == 1:
         return {yes[0]: 1.0, no[0]: 0.0}
     names = sorted(classes)[:MOST_SHOWN]
-    more = f" and {len(classes) - MOST_SHOWN} more" if len(classes) > MOST_SHOWN else ""
     section = table.section("scores", f"{{{', '.join(f'{name}: ...' for name in names)}}}")
     raise UnguessedError(
-        f"{table.path}: {shown(column)} has the classes {', '.join(names)}{more}; score each from 0 to 1 in"
-        f" the study: {section}"
+        f"{table.path}: {shown(column)} has the classes {first_of(sorted(classes), MOST_SHOWN)}; score each"
+        f" from 0 to 1 in the study: {section}"
     )
 
 

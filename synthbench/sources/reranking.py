@@ -9,6 +9,7 @@ from synthbench.data.reading import Content, Faults, FirstLines, json_lines, sen
 from synthbench.data.records import Ranking, RecordKind
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.sources.doubts import KindsOfCells, contradictions
+from synthbench.sources.folders import check_sizes
 from synthbench.sources.tasks import Split, Task
 
 FIELDS = ("query", "positive", "negative")
@@ -38,10 +39,7 @@ def read_task(
     """
     ((path,),) = files.values()
     content = read_file(path, split)
-    found, wanted = num_queries(content), task.size(split) if expected is None else expected
-    if wanted not in (0, found):
-        source = "published" if expected is None else "expected"
-        raise UserError(f"{path}: {found} queries, {wanted} {source} ({task.name} {split})")
+    check_sizes(task, split, files, dict.fromkeys(files, num_queries(content)), expected)
     return content
 
 

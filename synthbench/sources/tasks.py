@@ -22,11 +22,12 @@ class Task:
 
     `parts` gives, for each split, the name parts of its files and the published number of scored pairs
     (queries, sentences) of each, 0 if unknown; `files` are file names in `folder`, with {} for the part.
-    `columns` are the permitted numbers of columns. `left_out` names parts that copies of the data may hold
-    but that are not scored. `input_lines` is the number of released input lines, if only the first ones are
-    scored. `hub_files` are patterns with {} for the hub's split name, at the commit `hub_revision`; without a
-    `hub_id`, the task has no known data set on the hub. `is_in_senteval`: the SentEval toolkit has the
-    folder. `described_in`: the documentation for data that neither SentEval nor the hub has.
+    `columns` are the permitted numbers of columns of similarity tasks. `left_out` names parts that copies of
+    the data may hold but that are not scored. `input_lines` is the number of released input lines, if only
+    the first ones are scored. `hub_files` are patterns with {} for the hub's split name, at the commit
+    `hub_revision`; without a `hub_id`, the task has no known data set on the hub. `is_in_senteval`: the
+    SentEval toolkit has the folder. `described_in`: the documentation for data that neither SentEval nor the
+    hub has.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Task:
     folder: str
     parts: Mapping[Split, Mapping[str, int]]
     files: tuple[str, ...] = ("STS.input.{}.txt", "STS.gs.{}.txt")
-    columns: tuple[int, ...] = ()
+    columns: tuple[int, ...] = (2,)
     score_range: tuple[float, float] = (0.0, 1.0)
     hub_id: str = ""
     hub_revision: str = ""
@@ -97,7 +98,6 @@ def _sts17(
         name=name,
         layout="semeval",
         folder="STS17-test",
-        columns=(2,),
         parts={"test": {files: size}},
         score_range=(0.0, 5.0),
         hub_id="mteb/sts17-crosslingual-sts",
@@ -142,7 +142,6 @@ def _transfer(
     name: str,
     layout: Layout,
     files: str,
-    columns: int,
     parts: Mapping[Split, Mapping[str, int]],
     *,
     folder: str = "",
@@ -153,7 +152,6 @@ def _transfer(
         layout=layout,
         folder=folder or name,
         files=(files,),
-        columns=(columns,),
         parts=parts,
     )
 
@@ -240,7 +238,6 @@ _TASKS = (
         name="BIOSSES",
         layout="semeval",
         folder="BIOSSES-test",
-        columns=(2,),
         parts={"test": {"BIOSSES": 100}},
         score_range=(0.0, 4.0),
         hub_id="mteb/biosses-sts",
@@ -265,7 +262,6 @@ _TASKS = (
         name="STS14-15-es",
         layout="semeval",
         folder="STS14-15-es",
-        columns=(2,),
         parts={
             "train": {
                 "2014.li65": 65,
@@ -295,28 +291,22 @@ _TASKS = (
         "e185fbe320c72810689fc5848eb6114e1ef5ec69",
         2992,
     ),
-    _transfer("MR", "file per class", "rt-polarity.{}", 1, {"test": {"pos": 5331, "neg": 5331}}),
-    _transfer("CR", "file per class", "custrev.{}", 1, {"test": {"pos": 2407, "neg": 1368}}),
-    _transfer("SUBJ", "file per class", "subj.{}", 1, {"test": {"objective": 5000, "subjective": 5000}}),
+    _transfer("MR", "file per class", "rt-polarity.{}", {"test": {"pos": 5331, "neg": 5331}}),
+    _transfer("CR", "file per class", "custrev.{}", {"test": {"pos": 2407, "neg": 1368}}),
+    _transfer("SUBJ", "file per class", "subj.{}", {"test": {"objective": 5000, "subjective": 5000}}),
     # Unverified: the class sizes among the 10,606 phrases; counted in a copy with another layout.
-    _transfer("MPQA", "file per class", "mpqa.{}", 1, {"test": {"pos": 3312, "neg": 7294}}),
+    _transfer("MPQA", "file per class", "mpqa.{}", {"test": {"pos": 3312, "neg": 7294}}),
     _transfer(
         "SST2",
         "sst",
         "sentiment-{}",
-        2,
         {"train": {"train": 67349}, "dev": {"dev": 872}, "test": {"test": 1821}},
         folder="SST/binary",
     ),
-    _transfer("TREC", "trec", "{}.label", 1, {"train": {"train_5500": 5452}, "test": {"TREC_10": 500}}),
-    _transfer("MRPC", "mrpc", "msr_paraphrase_{}.txt", 5, {"train": {"train": 4076}, "test": {"test": 1725}}),
+    _transfer("TREC", "trec", "{}.label", {"train": {"train_5500": 5452}, "test": {"TREC_10": 500}}),
+    _transfer("MRPC", "mrpc", "msr_paraphrase_{}.txt", {"train": {"train": 4076}, "test": {"test": 1725}}),
     _transfer(
-        "MRPC-all",
-        "mrpc",
-        "msr_paraphrase_{}.txt",
-        5,
-        {"test": {"train": 4076, "test": 1725}},
-        folder="MRPC",
+        "MRPC-all", "mrpc", "msr_paraphrase_{}.txt", {"test": {"train": 4076, "test": 1725}}, folder="MRPC"
     ),
     _question_pairs("AskUbuntuPairs", "askubuntu", 919_706, 101_000),
     _question_pairs("QuoraPairs", "quora", 254_142, 10_000),

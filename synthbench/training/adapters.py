@@ -31,7 +31,7 @@ def with_adapters(model: "SentenceTransformer", settings: LoRA, seed: int) -> "S
         from peft import LoraConfig, TaskType, get_peft_model
     except ImportError:
         raise UserError(f"train.lora needs peft: {INSTALL}") from None
-    import torch
+    from synthbench.models.building import seeded
 
     transformer = _transformer(model)
     config = LoraConfig(
@@ -41,8 +41,7 @@ def with_adapters(model: "SentenceTransformer", settings: LoRA, seed: int) -> "S
         lora_dropout=settings.dropout,
         target_modules="all-linear",
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with seeded(seed):
         transformer.model = get_peft_model(transformer.model, config)
     return model
 

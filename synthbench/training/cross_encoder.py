@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, model_validator
 
 from synthbench.base.frozen import added_field
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.models.pretrained import Pretrained
+from synthbench.models.pretrained import PairReader
 from synthbench.models.work import Work
 from synthbench.plugins.model_contracts import TrainingContext, TrainingSummary
 from synthbench.training.list_losses import ListLoss
@@ -33,6 +33,7 @@ class CrossEncoder(TrainingSettings):
     version = 1
     model_kind = ModelKind.PAIR_SCORER
 
+    base: PairReader = Field(description="the base model of the training")
     learning_rate: LearningRate = 1e-5
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.1
@@ -49,13 +50,6 @@ class CrossEncoder(TrainingSettings):
         description="a loss of sentence-transformers on graded lists (rankings). Default: the paper's binary "
         "cross-entropy on pairs",
     )
-
-    @field_validator("base")
-    @classmethod
-    def _reads_pairs(cls, base: Pretrained) -> Pretrained:
-        if fault := base.why_no_pair_reader():
-            raise ValueError(fault)
-        return base
 
     @model_validator(mode="after")
     def _lists_have_one_order(self) -> Self:

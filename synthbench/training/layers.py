@@ -74,18 +74,8 @@ def with_pooling(model: SentenceTransformer, pooling: str) -> SentenceTransforme
     return with_modules(model, [model[0], Pooling(dimension, pooling)])
 
 
-def set_dropout(model: SentenceTransformer, probability: float) -> None:
-    """Set the probability of all dropout layers of the model's transformer, in [0, 1)."""
-    for layer in _dropout_layers(model):
-        layer.p = probability
-
-
-def has_dropout(model: SentenceTransformer) -> bool:
-    """Return whether two training passes of the model's transformer differ."""
-    return any(layer.p > 0 for layer in _dropout_layers(model))
-
-
-def _dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
+def dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
+    """Return the dropout layers of the model's transformer."""
     return [layer for layer in model[0].modules() if isinstance(layer, nn.Dropout)]
 
 

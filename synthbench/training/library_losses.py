@@ -11,7 +11,7 @@ from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.models.facts import EncoderKind
 from synthbench.models.pretrained import Pretrained
-from synthbench.training.objectives import CONTRASTIVE_COLUMNS, RANKING_COLUMNS, Objective
+from synthbench.training.objectives import Objective
 from synthbench.training.search_losses import COUNTERPARTS, PREFIXES, Sparsity, search_loss
 from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
@@ -246,18 +246,10 @@ class LibraryLoss(BaseModel, WithConstants):
 
     def objective(self, context: "TrainingContext") -> Objective:
         """Return the objective; guide and teacher are loaded when its loss is built."""
-        kind = self.record_kind
-        columns = {
-            RecordKind.SCORED_PAIR: ("sentence1", "sentence2", "score"),
-            RecordKind.RANKING: RANKING_COLUMNS,
-            **CONTRASTIVE_COLUMNS,
-        }[kind]
-        several = kind is RecordKind.TRIPLET
         return Objective(
-            kind,
-            columns,
+            self.record_kind,
             lambda model: self._module(model, context),
-            takes_several=several,
+            takes_several=self.record_kind is RecordKind.TRIPLET,
             if_unscored=self.if_unscored,
         )
 
@@ -320,6 +312,8 @@ class LibraryLoss(BaseModel, WithConstants):
     def _plain(self, model: Any, context: "TrainingContext") -> Any:  # noqa: ANN401 - a module of the library
         from sentence_transformers.sentence_transformer import losses
 
+        from synthbench.base.runtime import device_name
+        from synthbench.models.building import build_encoder
         from synthbench.training import joint
 
         chunks: dict[str, Any] = (
@@ -329,16 +323,14 @@ class LibraryLoss(BaseModel, WithConstants):
         gathers: dict[str, Any] = {"gather_across_devices": True} if is_gathered else {}
         of_scale = self._options()
         if self.guide is not None:
-            from synthbench.base.runtime import device_name
-            from synthbench.models.building import build_encoder
-
             guide = build_encoder(self.guide, 0, device_name(context.runtime))
-            temperature = self._temperature
-            return getattr(losses, CLASSES[self.name])(model, guide, temperature=temperature, **chunks)
-        if self.name == "distillation":
-            size = model.get_embedding_dimension()
-            theirs = self._teacher_size(context)
-            return losses.EmbedDistillLoss(model, projection_dim=None if size == theirs else theirs)
+            loss = getattr(losses, CLASSES[self.name])
+            return loss(model, guide, temperature=self._temperature, **chunks)
+        if self.name == "distillation" and self.teacher is not None:
+            teacher = build_encoder(self.teacher, 0, device_name(context.runtime))
+            theirs = teacher.get_embedding_dimension()
+            is_equal = model.get_embedding_dimension() == theirs
+            return losses.EmbedDistillLoss(model, projection_dim=None if is_equal else theirs)
         if context.temperatures and self.takes_temperatures:
             from synthbench.training.losses import OwnTemperatures
 
@@ -349,7 +341,7 @@ class LibraryLoss(BaseModel, WithConstants):
             of_pairs = pairwise_dot_score if self.similarity == "dot" else pairwise_cos_sim
             if self.name == "margin-mse":
                 return losses.MarginMSELoss(model, of_pairs)
-            return losses.DistillKLDivLoss(model, of_pairs, **self._options())
+            return losses.DistillKLDivLoss(model, of_pairs, **of_scale)
         return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
 
     def _options(self) -> dict[str, Any]:
@@ -360,11 +352,3 @@ class LibraryLoss(BaseModel, WithConstants):
                 "teacher_temperature": self.label_temperature or LABEL_TEMPERATURE,
             }
         return {"scale": 1 / self._temperature} if self.name in SCALED else {}
-
-    def _teacher_size(self, context: "TrainingContext") -> int:
-        from synthbench.base.runtime import device_name
-        from synthbench.models.building import build_encoder
-
-        assert self.teacher is not None
-        teacher = build_encoder(self.teacher, 0, device_name(context.runtime))
-        return int(teacher.get_embedding_dimension() or 0)

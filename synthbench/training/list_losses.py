@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
-from synthbench.training.objectives import RANKING_COLUMNS, Objective
+from synthbench.training.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,7 +51,7 @@ class ListLoss(BaseModel):
 
     def objective(self) -> Objective:
         """Return the objective, which takes lists of any length."""
-        return Objective(RecordKind.RANKING, RANKING_COLUMNS, self._module, takes_several=True)
+        return Objective(RecordKind.RANKING, self._module, takes_several=True)
 
     def _module(self, model: Any) -> "nn.Module":  # noqa: ANN401 - a CrossEncoder
         from sentence_transformers.cross_encoder import losses

@@ -4,7 +4,7 @@ Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives follows the
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -190,13 +190,12 @@ class BatchFacts:
     def of(self, rows: slice) -> "BatchFacts":
         """Return the data of some anchors."""
         is_own = self.missing is not None and self.missing.dim() > 1
-        return BatchFacts(
-            self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
-            self.missing[rows] if self.missing is not None and is_own else self.missing,
-            None if self.zeroed is None else self.zeroed[rows],
-            None if self.scores is None else self.scores[rows],
-            self.spreads,
-            self.is_binary,
+        return replace(
+            self,
+            scale=self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
+            missing=self.missing[rows] if self.missing is not None and is_own else self.missing,
+            zeroed=None if self.zeroed is None else self.zeroed[rows],
+            scores=None if self.scores is None else self.scores[rows],
         )
 
 

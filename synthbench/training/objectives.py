@@ -9,7 +9,7 @@ from synthbench.base.errors import UserError
 from synthbench.data.conversions import Thresholds, convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.draws import digest
-from synthbench.data.records import RecordKind
+from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.models.work import weighted_size
 from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """A training objective: `loss` builds a model's loss module, `columns` are its columns in order."""
+    """A training objective: `loss` builds a model's loss module, whose columns are the record kind's own."""
 
     record_kind: RecordKind
-    columns: tuple[str, ...]
     loss: "Callable[[Any], nn.Module]"
     takes_several: bool = False
     """Whether the loss takes several negatives, or candidates, per record, whose number may vary."""
@@ -46,14 +45,6 @@ def _binary_cross_entropy_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a C
     from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
     return BinaryCrossEntropyLoss(model)
-
-
-CONTRASTIVE_COLUMNS = {
-    RecordKind.TRIPLET: ("anchor", "positive", "negative"),
-    RecordKind.PAIR: ("anchor", "positive"),
-    RecordKind.SENTENCE: ("sentence",),
-}
-RANKING_COLUMNS = ("query", "candidates", "grades")
 
 
 def contrastive(
@@ -79,19 +70,15 @@ def contrastive(
         )
         return LossWithMasking(contrast, model[-1], mlm_weight, chunk_size) if mlm_weight else contrast
 
-    return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss, takes_several=kind is RecordKind.TRIPLET)
+    return Objective(kind, loss, takes_several=kind is RecordKind.TRIPLET)
 
 
 SOFT_LABELS_UNSCORED = "soft_labels: {missing}; let the step `score-triplets` give them"
 
-COSINE_SIMILARITY = Objective(
-    RecordKind.SCORED_PAIR, ("sentence1", "sentence2", "score"), _cosine_similarity_loss
-)
+COSINE_SIMILARITY = Objective(RecordKind.SCORED_PAIR, _cosine_similarity_loss)
 """Mean squared difference of cosine and score (Reimers & Gurevych 2019, section 3)."""
 
-BINARY_CROSS_ENTROPY = Objective(
-    RecordKind.SCORED_PAIR, ("sentence1", "sentence2", "score"), _binary_cross_entropy_loss
-)
+BINARY_CROSS_ENTROPY = Objective(RecordKind.SCORED_PAIR, _binary_cross_entropy_loss)
 """Binary cross-entropy of the sigmoid of the logit with the score (Thakur et al. 2021, section 4)."""
 
 
@@ -104,7 +91,7 @@ def training_table(
     weights: Sequence[float] = (),
     temperatures: Sequence[float] = (),
 ) -> "pa.Table":
-    """Return the records with split "train" of all data sets, in order, as the objective's columns.
+    """Return the records with split "train" of all data sets, in order, with the columns of the objective.
 
     Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
@@ -129,7 +116,7 @@ def training_table(
         return _lists(parts, of_any_length=objective.takes_several)
     if both_orders:
         parts += [_exchanged(part) for part in parts]
-    columns = objective.columns
+    columns = RECORD_TYPES[kind].own_fields()
     if objective.if_unscored:
         _check_scores(parts, objective.if_unscored)
         columns = (*columns, SCORES)
@@ -173,7 +160,9 @@ def _lists(parts: Sequence["pa.Table"], *, of_any_length: bool) -> "pa.Table":
     queries = [part[QUERIES] for part in parts if QUERIES in part.column_names]
     if any(pc.sum(pc.list_value_length(each)).as_py() for each in queries):
         raise UserError("rankings: training takes one query of each, and some have `further_queries`")
-    rankings = pa.concat_tables(part.select(list(RANKING_COLUMNS)) for part in parts).combine_chunks()
+    rankings = pa.concat_tables(
+        part.select(["query", "candidates", "grades"]) for part in parts
+    ).combine_chunks()
     sizes = sorted(pc.unique(pc.list_value_length(rankings["candidates"])).to_pylist())
     size = sizes[0]
     if (len(sizes) > 1 and not of_any_length) or size < LEAST_CANDIDATES:

@@ -122,15 +122,11 @@ class TrainingSettings(Trainer):
         return {**given, "epochs": 1.0}
 
     @model_validator(mode="after")
-    def _one_length(self) -> "TrainingSettings":
+    def _steps_are_possible(self) -> "TrainingSettings":
         if self.epochs is not None and self.max_steps is not None:
             raise ValueError("give either epochs or max_steps, not both (null takes one away)")
         if self.least_steps is not None and self.max_steps is not None:
             raise ValueError("least_steps goes with epochs, not with max_steps (null takes one away)")
-        return self
-
-    @model_validator(mode="after")
-    def _batch_can_be_shared(self) -> "TrainingSettings":
         if self.batch_size % self.devices:
             raise ValueError(
                 f"batch_size {self.batch_size} can't be shared equally by devices: {self.devices}; take a"

@@ -279,11 +279,12 @@ class SimCSE(TrainingSettings, WithConstants):
         return model
 
     def _set_dropout(self, model: "SentenceTransformer") -> None:
-        from synthbench.training.layers import has_dropout, set_dropout
+        from synthbench.training.layers import dropout_layers
 
         if self.dropout is not None:
-            set_dropout(model, self.dropout)
-        if self.learns_from == "sentence" and not has_dropout(model):
+            for layer in dropout_layers(model):
+                layer.p = self.dropout
+        if self.learns_from == "sentence" and not any(layer.p > 0 for layer in dropout_layers(model)):
             raise UserError(
                 f"{self.base.model}: without dropout a sentence and its positive have equal vectors; "
                 "give `dropout`, such as 0.1, beside learns_from: sentence"

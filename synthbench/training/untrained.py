@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models import reference
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.loading import no_pair_head
-from synthbench.models.pretrained import Pretrained
+from synthbench.models.pretrained import PairReader, Pretrained
 from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
 
 
@@ -38,30 +38,16 @@ class Untrained(Trainer):
         return TrainingSummary()
 
 
-class ReadyCrossEncoder(Trainer):
+class ReadyCrossEncoder(Untrained):
     """Returns a pretrained cross-encoder unchanged; takes no data."""
 
-    version = 1
     model_kind = ModelKind.PAIR_SCORER
-    is_seeded: ClassVar[bool] = False
-    takes_data: ClassVar[bool] = False
 
-    base: Pretrained = Field(description="the cross-encoder to evaluate; its head must have one score")
-
-    @field_validator("base")
-    @classmethod
-    def _reads_pairs(cls, base: Pretrained) -> Pretrained:
-        if fault := base.why_no_pair_reader():
-            raise ValueError(fault)
-        return base
+    base: PairReader = Field(description="the cross-encoder to evaluate; its head must have one score")
 
     def pair_readers(self) -> Mapping[str, bool]:
         """Return the base, which scores with its own head."""
         return {"base": True}
-
-    def revisions(self) -> dict[str, str]:
-        """Return the content hash or commit of the base."""
-        return self.base.fingerprint()
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Record the base in the output folder.

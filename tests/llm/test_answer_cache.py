@@ -94,7 +94,7 @@ def test_only_one_of_two_sessions_sends_the_same_request(tmp_path: Path) -> None
         attempt = one.begin_attempt("k", COST)
         assert attempt is not None
         assert other.begin_attempt("k", COST) is None
-        one.record_refusal(attempt, "429")
+        one.record_failure(attempt, "429")
         assert other.begin_attempt("k", COST) is not None
 
 
@@ -103,8 +103,8 @@ def test_refused_requests_cost_nothing_but_requests_in_flight_or_in_doubt_do(tmp
         attempts = [cache.begin_attempt(key, COST) for key in "abcd"]
         answered, refused, doubted, _ = (attempt or 0 for attempt in attempts)
         cache.record_answer(answered, "a", ANSWER, 0.125)
-        cache.record_refusal(refused, "500")
-        cache.record_doubt(doubted, "dropped")
+        cache.record_failure(refused, "500")
+        cache.record_failure(doubted, "dropped", in_doubt=True)
         assert cache.spent().usd == 0.125 + 0.25 + 0.25
 
 

@@ -18,7 +18,7 @@ def note(folder: Path, account: Account, *, key: str, state: str) -> None:
         if state == "answered":
             cache.record_answer(attempt, key, Answer("text", "", 10, 5), 0.125)
         elif state == "refused":
-            cache.record_refusal(attempt, "HTTP 500")
+            cache.record_failure(attempt, "HTTP 500")
 
 
 def test_without_a_cache_the_ledger_is_empty(tmp_path: Path) -> None:

@@ -195,8 +195,7 @@ def triplets(*scores: tuple[float, ...]) -> SyntheticDataset:
 
 
 def table_of(*scores: tuple[float, ...]) -> pa.Table:
-    columns = ("anchor", "positive", "negative")
-    objective = Objective(RecordKind.TRIPLET, columns, None, True, SOFT_LABELS_UNSCORED)  # type: ignore[arg-type]
+    objective = Objective(RecordKind.TRIPLET, None, True, SOFT_LABELS_UNSCORED)  # type: ignore[arg-type]
     return training_table([triplets(*scores)], objective)
 
 
