@@ -44,13 +44,6 @@ def in_one_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def first_of(names: Iterable[str], most: int, between: str = ", ") -> str:
-    """Return the names joined; if there are many, only the first, and how many others there are."""
-    shown = list(names)
-    more = len(shown) - most
-    return between.join(shown[:most]) + (f" and {more} more" if more > 0 else "")
-
-
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the nearest known word, else the list of known words."""
     names = sorted(known)

@@ -1,14 +1,15 @@
 """Names and numbers in sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 MAX_NAMES = 6
 
 
-def listed(names: Sequence[str], most: int = MAX_NAMES, between: str = ", ") -> str:
+def listed(names: Iterable[str], most: int = MAX_NAMES, between: str = ", ") -> str:
     """Return the names joined; if there are many, only the first, and how many others there are."""
-    more = len(names) - most
-    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    shown = list(names)
+    more = len(shown) - most
+    return between.join(shown[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(number: int, noun: str) -> str:

@@ -198,8 +198,7 @@ def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
         if not any(path.is_relative_to(root) for root in roots)
     ]
     if outside:
-        more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
-        yield f"reads outside {roots[0]}: {', '.join(map(str, outside[:_SHOWN]))}{more}"
+        yield f"reads outside {roots[0]}: {listed(map(str, outside), _SHOWN)}"
 
 
 def named_files(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
+from synthbench.base.listing import listed
 from synthbench.config.documents import (
     COMPONENT_KEYS,
     Document,
@@ -220,8 +221,7 @@ class RowProblems:
             mates = [other.label for other in self.rows if other.name == row.name]
             if row.label in labels:
                 names[row.name if all(mate in labels for mate in mates) else row.label] = None
-        more = len(names) - _NAMED
-        return ", ".join(list(names)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return listed(names, _NAMED)
 
 
 def _remedy(fault: Fault) -> str:

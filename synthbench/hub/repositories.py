@@ -10,7 +10,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Literal
 
-from synthbench.base.errors import NotAvailableError, UserError, first_of, in_one_line, unreachable
+from synthbench.base.errors import NotAvailableError, UserError, in_one_line, unreachable
+from synthbench.base.listing import listed
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.terminal import bars_of_libraries
 
@@ -285,4 +286,4 @@ _MOST_SHOWN = 5
 
 def _what_there_is(names: Sequence[str]) -> str:
     shown = [name for name in names if not name.startswith(".")]
-    return f"; it has {first_of(shown, _MOST_SHOWN)}" if shown else ""
+    return f"; it has {listed(shown, _MOST_SHOWN)}" if shown else ""

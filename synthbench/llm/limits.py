@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Self
 
-from synthbench.base.errors import UserError, first_of
+from synthbench.base.errors import UserError
+from synthbench.base.listing import listed
 from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
 from synthbench.llm.bodies import body_of
@@ -118,7 +119,7 @@ class CircuitBreaker:
             f"the LLM '{self._name}': {len(failures)} of the last {len(self._last)} requests failed for good,"
             f" more than {self._section}.max_failure_rate ({self._max_rate:g}) allows. Answers so far are"
             " cached; run the same command again to resume",
-            *(f"{len(keys)} x {why}: {first_of(keys, KEYS_SHOWN)}" for why, keys in by_reason.items()),
+            *(f"{len(keys)} x {why}: {listed(keys, KEYS_SHOWN)}" for why, keys in by_reason.items()),
         )
 
 

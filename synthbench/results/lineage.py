@@ -112,7 +112,7 @@ def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[
                 rows.setdefault(what, {}).setdefault(version, {})[run.variant.label] = None
     for what, of_versions in rows.items():
         if len(of_versions) > 1:
-            named = (f"{each} ({listed(list(of), ROWS_SHOWN)})" for each, of in sorted(of_versions.items()))
+            named = (f"{each} ({listed(of, ROWS_SHOWN)})" for each, of in sorted(of_versions.items()))
             yield f"Not all computed with the same {what}: {', '.join(named)}."
 
 

@@ -8,7 +8,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import UserError, first_of
+from synthbench.base.errors import UserError
+from synthbench.base.listing import listed
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import check_file
 from synthbench.data.reading import Faults, Row, is_blank, json_lines, open_table
@@ -132,7 +133,7 @@ class FileTable:
 
     def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UnguessedError:
         """Return the error for a column that can't be guessed, with what to write."""
-        names = first_of(map(shown, candidates), MOST_SHOWN)
+        names = listed(map(shown, candidates), MOST_SHOWN)
         section = self.section("columns", columns)
         return UnguessedError(f"{self.path}: {what} {names}; name {which} the study: {section}")
 
@@ -178,7 +179,7 @@ def shown(column: Column) -> str:
 def not_in(candidates: Collection[Column], chosen: Collection[Column]) -> str:
     """Return ", not in 'rating'" for the candidates beside the chosen columns; "" if there are none."""
     others = [shown(column) for column in dict.fromkeys(candidates) if column not in chosen]
-    return f", not in {first_of(others, MOST_SHOWN, ' or ')}" if others else ""
+    return f", not in {listed(others, MOST_SHOWN, ' or ')}" if others else ""
 
 
 def bare(column: Column) -> str:

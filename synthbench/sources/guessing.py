@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from synthbench.base.errors import UserError, first_of
+from synthbench.base.errors import UserError
+from synthbench.base.listing import listed
 from synthbench.data.languages import language_of
 from synthbench.data.reading import Faults, is_blank, lines
 from synthbench.data.records import RecordKind
@@ -275,7 +276,7 @@ def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]
     names = sorted(classes)[:MOST_SHOWN]
     section = table.section("scores", f"{{{', '.join(f'{name}: ...' for name in names)}}}")
     raise UnguessedError(
-        f"{table.path}: {shown(column)} has the classes {first_of(sorted(classes), MOST_SHOWN)}; score each"
+        f"{table.path}: {shown(column)} has the classes {listed(sorted(classes), MOST_SHOWN)}; score each"
         f" from 0 to 1 in the study: {section}"
     )
 

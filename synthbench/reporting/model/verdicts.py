@@ -40,7 +40,7 @@ def untested(analysis: Analysis) -> Iterator[str]:
             reasons.setdefault(why, {})[each.name] = None
     if _tested(analysis):
         for reason, names in reasons.items():
-            yield f"Primary, but not tested: {listed(list(names))}: {reason}."
+            yield f"Primary, but not tested: {listed(names)}: {reason}."
 
 
 def bold(analysis: Analysis) -> Iterator[str]:
