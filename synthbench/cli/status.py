@@ -9,7 +9,8 @@ import typer
 from synthbench.cli.console import PLAIN, counted, print_table
 
 if TYPE_CHECKING:
-    from synthbench.engine.run_notes import RunNote, StageTask
+    from synthbench.engine.monitor import StageTask
+    from synthbench.engine.run_notes import RunNote
     from synthbench.engine.status import HeldStage
 
 SILENT_SECONDS = 120.0
