@@ -4,22 +4,9 @@ from pathlib import Path
 
 NETWORK = frozenset(
     (
-        *(
-            "nfs",
-            "nfs4",
-            "cifs",
-            "smb3",
-            "smbfs",
-            "afs",
-            "ceph",
-            "lustre",
-            "gpfs",
-            "beegfs",
-            "panfs",
-            "wekafs",
-        ),
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "panfs"),
         *("glusterfs", "pvfs2", "orangefs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs"),
-        *("fuse.gcsfuse", "fuse.rclone"),
+        *("fuse.gcsfuse", "fuse.rclone", "wekafs"),
     )
 )
 """Types of file systems that several machines share."""

@@ -18,17 +18,7 @@ KEY_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
 SHORTEST_SECRET = 8
 _CERTAIN_LENGTH = 20
 """Length from which a word counts as a token; a shorter one may be a name."""
-_LAST_WORDS = {
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "credential",
-    "credentials",
-    "bearer",
-    "jwt",
-}
+_LAST_WORDS = {"secret", "credential", "credentials", "bearer", "jwt"}
 _LAST_ENDINGS = ("password", "passwd", "passphrase")
 _ENDINGS = (
     *("apikey", "accesskey", "privatekey", "secretkey", "authkey", "accountkey", "storagekey", "hfkey"),

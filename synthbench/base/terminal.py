@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
 from synthbench.base.escaping import shown
@@ -49,12 +49,9 @@ def show_control_characters() -> None:
 @contextmanager
 def control_characters_shown() -> Iterator[None]:
     """Make standard output and error escape control characters within the block."""
-    before = sys.stdout, sys.stderr
-    show_control_characters()
-    try:
+    with redirect_stdout(sys.stdout), redirect_stderr(sys.stderr):  # they put both back in the end
+        show_control_characters()
         yield
-    finally:
-        sys.stdout, sys.stderr = before
 
 
 def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 - rich's own
@@ -81,15 +78,9 @@ def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 -
     return ShowingConsole(file=getattr(stream, "raw", stream), **options)
 
 
-@contextmanager
-def bars_of_libraries() -> Iterator[None]:
+def bars_of_libraries() -> AbstractContextManager[object]:
     """Let libraries draw progress bars on standard error within the block, although bars move the cursor."""
-    before = sys.stderr
-    sys.stderr = getattr(before, "raw", before)
-    try:
-        yield
-    finally:
-        sys.stderr = before
+    return redirect_stderr(getattr(sys.stderr, "raw", sys.stderr))
 
 
 @contextmanager

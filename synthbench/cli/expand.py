@@ -17,6 +17,6 @@ def expand(file: File) -> None:
     problems = Problems()
     request = Request.read(file, Overrides(), problems)
     problems.raise_if_any()
-    for note in (*request.notes, *request.found):
+    for note in (*request.expanded.notes, *request.expanded.findings):
         print(f"note: {note}", file=sys.stderr)
     print(to_yaml(request.file.data), end="")

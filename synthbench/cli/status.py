@@ -10,7 +10,8 @@ from synthbench.base.listing import counted
 from synthbench.cli.console import PLAIN, print_table
 
 if TYPE_CHECKING:
-    from synthbench.engine.run_notes import RunNote, StageTask
+    from synthbench.engine.monitor import StageTask
+    from synthbench.engine.run_notes import RunNote
     from synthbench.engine.status import HeldStage
 
 SILENT_SECONDS = 120.0

@@ -216,43 +216,30 @@ def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Docum
     component (see COMPONENT_KEYS) replaces the one below it. `keep_nulls` is for patches to be applied later:
     their nulls stay, except those that remove a variant, axis or axis value.
     """
-    locations = dict(under.locations)
-    data = _Merge(locations, over.locations, keep_nulls=keep_nulls).merge(under.data, over.data, ())
-    return Document(data, locations)
+    locations, over_locations = dict(under.locations), over.locations
 
-
-class _Merge:
-    def __init__(
-        self, locations: dict[KeyPath, str], over_locations: Mapping[KeyPath, str], *, keep_nulls: bool
-    ) -> None:
-        self.locations = locations
-        self.over_locations = over_locations
-        self.keep_nulls = keep_nulls
-
-    def merge(self, under: Any, over: Any, path: KeyPath) -> Any:  # noqa: ANN401
+    def merged(under: Any, over: Any, path: KeyPath) -> Any:  # noqa: ANN401
         if not (isinstance(under, dict) and isinstance(over, dict)) or is_another_component(under, over):
-            return self._replaced(over, path)
-        if path not in self.locations and path in self.over_locations:
-            self.locations[path] = self.over_locations[path]
+            return replaced(over, path)
+        if path not in locations and path in over_locations:
+            locations[path] = over_locations[path]
         result = dict(under)
         for key, value in over.items():
             child = (*path, key)
-            if value is None and (not self.keep_nulls or (key in under and _is_row(child))):
+            if value is None and (not keep_nulls or (key in under and _is_row(child))):
                 result.pop(key, None)
-                self._replaced(None, child)
-            elif key in under:
-                result[key] = self.merge(under[key], value, child)
+                replaced(None, child)
             else:
-                result[key] = self._replaced(value, child)
+                result[key] = merged(under[key], value, child) if key in under else replaced(value, child)
         return result
 
-    def _replaced(self, value: Any, path: KeyPath) -> Any:  # noqa: ANN401
-        for known in [known for known in self.locations if known[: len(path)] == path]:
-            del self.locations[known]
-        self.locations.update(
-            {k: location for k, location in self.over_locations.items() if k[: len(path)] == path}
-        )
-        return value if self.keep_nulls else without_nulls(value)
+    def replaced(value: Any, path: KeyPath) -> Any:  # noqa: ANN401
+        for known in [known for known in locations if known[: len(path)] == path]:
+            del locations[known]
+        locations.update({k: location for k, location in over_locations.items() if k[: len(path)] == path})
+        return value if keep_nulls else without_nulls(value)
+
+    return Document(merged(under.data, over.data, ()), locations)
 
 
 def _is_row(path: KeyPath) -> bool:

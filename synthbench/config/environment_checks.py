@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from synthbench.base.errors import UserError
@@ -96,8 +97,7 @@ def _reason_not_to_read(source: Source | None, roots: Roots) -> str:
 
 
 def _is_found(source: Source, roots: Roots) -> bool:
-    try:
+    with suppress(UserError):
         source.fingerprint(roots)
-    except UserError:
-        return False
-    return True
+        return True
+    return False

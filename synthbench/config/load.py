@@ -118,7 +118,7 @@ class _ExperimentLoader:
         roots, given_by = find_roots(self.file, corpora or Corpora(), self.overrides.data)
         if self.overrides.data is not None or (with_data and is_folder_needed(sources, roots)):
             check_data_folder(at, roots, given_by)
-        notes = [*self.request.notes]
+        notes = [*self.request.expanded.notes]
         if with_data:
             optional = {name for row in rows for name in _optional_sources(row)}
             notes += look_into_sources(at["sources"], sources, optional, roots)
@@ -150,7 +150,7 @@ class _ExperimentLoader:
             runtime=section.runtime,
             resolved=dict(self.file_document.data) if is_of_file else self._resolved(),
             notes=(*notes, *what_starts(distinct)),
-            remarks=(*self.request.found, *self._remarks(), *_lost(rows)),
+            remarks=(*self.request.expanded.findings, *self._remarks(), *_lost(rows)),
             used_llms=frozenset(self.components.used_llms),
             files=self._files(section, variants, roots),
             is_data_folder_given=roots.data is not None and given_by != IN_FILE,

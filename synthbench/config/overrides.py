@@ -57,16 +57,6 @@ class Request:
     expanded: Expanded
     """The long form of a short file, with what was found."""
 
-    @property
-    def found(self) -> tuple[str, ...]:
-        """What a short file's data hold."""
-        return self.expanded.findings
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The rows of a short file, and the recipes that do not suit its data."""
-        return self.expanded.notes
-
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
         """Read and merge all files and overrides; note the faults of the profile and `--set`.

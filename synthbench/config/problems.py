@@ -236,8 +236,7 @@ class Cursor:
     @property
     def mapping(self) -> dict[str, Any]:
         """The value if it is a mapping, else {}."""
-        found = self.value
-        return found if isinstance(found, dict) else {}
+        return self.document.mapping(*self.path)
 
     @property
     def sections(self) -> "Iterator[tuple[str, Cursor]]":

@@ -111,14 +111,9 @@ def recipe(name: str) -> Recipe:
         return found
     if bare in known:
         versions = [each.version for each in _shipped().recipes.values() if each.name == bare]
-        raise UserError(
-            f"recipe '{bare}' has no version '{name[len(bare) + 1 :]}'; known: {_listed(versions)}"
-        )
+        known_versions = ", ".join(map(str, sorted(versions)))
+        raise UserError(f"recipe '{bare}' has no version '{name[len(bare) + 1 :]}'; known: {known_versions}")
     raise UserError("; ".join((f"no recipe is called '{bare}'{did_you_mean(bare, known)}", *recipe_faults())))
-
-
-def _listed(versions: list[int]) -> str:
-    return ", ".join(map(str, sorted(versions)))
 
 
 @cache

@@ -1,7 +1,7 @@
 """The files in artifacts, and reading them for results: each file is hashed before its first use."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -38,12 +38,8 @@ class Choice(BaseModel):
     scores: list[float]
 
 
-class DifferentFileError(Exception):
-    """A file has another format than its stage writes; the message gives the reason, not the file name."""
-
-
 def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
-    """Read a JSON file of an artifact; raises DifferentFileError if it does not match `shape`."""
+    """Read a JSON file of an artifact; raises UserError if it does not match `shape`."""
     try:
         with open_file(file) as stream:
             found = json.loads(stream.read(MOST_BYTES_OF_JSON))
@@ -53,9 +49,10 @@ def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise DifferentFileError(f"is not what such a stage writes: {key or 'it'}: {first['msg']}") from None
+        what = f"{key or 'it'}: {first['msg']}"
+        raise UserError(f"{file.name} is not what such a stage writes: {what}") from None
     except (OSError, ValueError, RecursionError):
-        raise DifferentFileError("is not JSON") from None
+        raise UserError(f"{file.name} is not JSON") from None
 
 
 def read_dataset(artifact: Path) -> SyntheticDataset:
@@ -91,8 +88,9 @@ def fetch(store: Store, identity: str) -> Path:
     """
     artifact = store.fetch(identity)
     if (artifact / CHOICE_FILE).is_file():
-        with damage_of(identity, CHOICE_FILE):
-            store.fetch(read_json(artifact / CHOICE_FILE, Choice)["identity"])
+        with _foreign(identity):
+            chosen = read_json(artifact / CHOICE_FILE, Choice)["identity"]
+        store.fetch(chosen)
     return artifact
 
 
@@ -108,18 +106,17 @@ def fetch_checked(store: Store, stage: Stage) -> Path:
     return artifact
 
 
-@contextmanager
-def damage_of(identity: str, name: str) -> Iterator[None]:
-    """Turn a DifferentFileError into an ArtifactDamagedError."""
-    try:
-        yield
-    except DifferentFileError as fault:
-        raise ArtifactDamagedError(identity, f"{name} {fault}", is_foreign=True) from fault
+def chosen_by(choice: Mapping[str, Any], stage: Stage) -> Stage:
+    """Return the input that a select stage's choice names; raises UserError if it names none."""
+    winner = stage.inputs.get(choice["winner"])
+    if winner is None or winner.identity != choice["identity"]:
+        raise UserError(f"{CHOICE_FILE} names a value that is no candidate")
+    return winner
 
 
 @contextmanager
-def _foreign_data(identity: str) -> Iterator[None]:
-    """Turn an invalid data set into an ArtifactDamagedError."""
+def _foreign(identity: str) -> Iterator[None]:
+    """Turn the fault of a file that no such stage writes into an ArtifactDamagedError."""
     try:
         yield
     except UserError as error:
@@ -172,7 +169,7 @@ class Artifacts:
     def json(self, identity: str, name: str, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
         """Return the content of a JSON file, validated by `shape`; None if the file is missing."""
         file = self.file(identity, name)
-        with damage_of(identity, name):
+        with _foreign(identity):
             return None if file is None else read_json(file, shape)
 
     def has_dataset(self, identity: str) -> bool:
@@ -184,7 +181,7 @@ class Artifacts:
         file = self.file(identity, f"{DATASET_FOLDER}/{MANIFEST_FILE}")
         if file is None:
             raise self._gone(identity)
-        with _foreign_data(identity):
+        with _foreign(identity):
             return read_manifest(file.parent)
 
     def dataset(self, identity: str) -> Path:
@@ -199,20 +196,15 @@ class Artifacts:
             self.file(identity, name)
         folder = self._store.folder(identity) / DATASET_FOLDER
         if not is_known:
-            with _foreign_data(identity):
+            with _foreign(identity):
                 check_dataset(folder)
         return folder
 
     def chosen_input(self, stage: Stage) -> Stage | None:
         """Return the input that a finished select stage chose, None for stages of other kinds."""
         choice = self.json(stage.identity, CHOICE_FILE, Choice)
-        if choice is None:
-            return None
-        winner = stage.inputs.get(choice["winner"])
-        if winner is None or winner.identity != choice["identity"]:
-            fault = f"{CHOICE_FILE} names a value that is no candidate"
-            raise ArtifactDamagedError(stage.identity, fault, is_foreign=True)
-        return winner
+        with _foreign(stage.identity):
+            return None if choice is None else chosen_by(choice, stage)
 
     def _gone(self, identity: str) -> UserError:
         return UserError(f"{self.path_in_home(identity, DATASET_FOLDER)}: no longer in the store")

@@ -1,7 +1,7 @@
 """Objects in a cloud bucket (s3://, gs:// or az://), through obstore."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -146,10 +146,13 @@ class CloudObjects:
         found = list(keys)
         with self._errors():
             for start in range(0, len(found), 1000):
+                some = found[start : start + 1000]
                 try:
-                    self._store.delete(found[start : start + 1000])
-                except FileNotFoundError:
-                    continue
+                    self._store.delete(some)
+                except FileNotFoundError:  # clouds without bulk requests stop at the first missing object
+                    for key in some:
+                        with suppress(FileNotFoundError):
+                            self._store.delete(key)
 
     @contextmanager
     def _no_bucket(self) -> Iterator[None]:
@@ -169,7 +172,9 @@ class CloudObjects:
         except (FileNotFoundError, UserError):
             raise
         except Exception as error:
-            if not _is_of_obstore(error):
+            from obstore.exceptions import BaseError
+
+            if not isinstance(error, BaseError):
                 raise
             raise self._kind(error)(f"{self.url}: {self._reason(error)}") from None
 
@@ -212,9 +217,3 @@ def _may_pass(error: Exception) -> bool:
         return False
     status = _STATUS.search(text)
     return status is None or status[1] in _PASSING_STATUS or "501" != status[1] >= "500"
-
-
-def _is_of_obstore(error: Exception) -> bool:
-    from obstore.exceptions import BaseError
-
-    return isinstance(error, BaseError)

@@ -2,7 +2,6 @@
 
 import sys
 from collections import deque
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
@@ -11,22 +10,11 @@ from synthbench.engine.local_executors import LocalProcesses
 from synthbench.plugins.code import content_of_synthbench
 
 
-@dataclass(frozen=True)
-class Code:
-    """The versions and code that must be equal on all machines of a run."""
-
-    synthbench: str
-    content: str
-    python: str
-
-    def __str__(self) -> str:
-        return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
-
-
 @cache
-def own_code() -> Code:
-    """Return this machine's."""
-    return Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
+def own_code() -> str:
+    """Return the versions and code of this machine, which must be equal on all machines of a run."""
+    content, python = content_of_synthbench()[:8], sys.version.split()[0]
+    return f"{version('synthbench')} (content {content}, Python {python})"
 
 
 def stays(job: StageJob) -> bool:

@@ -111,13 +111,11 @@ class StageJob:
         return self.run()
 
     def _is_there(self, stage: Stage) -> bool:
-        if not self.store.has(stage.identity):
-            return False
-        try:
-            self.store.check(stage.identity)
-        except ArtifactDamagedError:
-            return False
-        return True
+        with contextlib.suppress(ArtifactDamagedError):
+            if self.store.has(stage.identity):
+                self.store.check(stage.identity)
+                return True
+        return False
 
     def _commits(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
         """Commit each stage; yield its identity, and whether this machine's commit was the first."""

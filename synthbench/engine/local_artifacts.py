@@ -67,7 +67,7 @@ class LocalArtifacts:
 
     def _check_file(self, identity: str, name: str, recorded: Any, *, thorough: bool) -> None:  # noqa: ANN401
         file = self.folder(identity) / name
-        if _leaves(self.folder(identity), name):
+        if any(path.is_symlink() for path in (file, *file.parents[: name.count("/")])):
             raise ArtifactDamagedError(identity, f"{name} is a link")
         try:
             status = file.stat()
@@ -166,16 +166,6 @@ class LocalContents:
         """Return whether this folder is an artifact's, at its expected path."""
         is_there = is_identity(folder.name) and folder == self._root / artifact_key(folder.name)
         return is_there and folder.is_dir()
-
-
-def _leaves(folder: Path, name: str) -> bool:
-    """Return whether an artifact's file, or one of its parent folders, is a symbolic link."""
-    path = folder
-    for part in name.split("/"):
-        path /= part
-        if path.is_symlink():
-            return True
-    return False
 
 
 def _time(path: Path) -> float:

@@ -9,10 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -176,19 +176,11 @@ class LocalProcesses:
             relay.join(SECONDS_FOR_LAST_LINES)
 
 
-@contextmanager
 def executor(
     num_jobs: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
-) -> Iterator[InProcess | LocalProcesses]:
-    """Yield the executor for `--jobs`. Worker processes share `devices`; their output lines go to `say`."""
-    if num_jobs == 1:
-        yield InProcess()
-        return
-    processes = LocalProcesses(num_jobs, say, devices)
-    try:
-        yield processes
-    finally:
-        processes.close()
+) -> AbstractContextManager[InProcess | LocalProcesses]:
+    """Open the executor for `--jobs`. Worker processes share `devices`; their output lines go to `say`."""
+    return nullcontext(InProcess()) if num_jobs == 1 else closing(LocalProcesses(num_jobs, say, devices))
 
 
 def _to_standard_error(line: str) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from synthbench.engine.stage import Stage
 
 OVERDUE = 0.1
@@ -36,15 +38,21 @@ class _Reports:
     done: int
     total: int
 
+    @property
+    def rate(self) -> float | None:
+        """Units a second, None if unknown."""
+        return (self.done - self.first) / (self.last - self.began) if self.last > self.began else None
 
-@dataclass(frozen=True)
-class RunningTask:
-    """A running stage's task: the units done, their total, and units a second (None: unknown)."""
 
-    identity: str
-    done: int
-    total: int
-    rate: float | None
+class StageTask(BaseModel):
+    """A running stage's task: its units done, of how many, and how many a second (None: unknown)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    identity: str = Field(max_length=64)
+    done: int = Field(ge=0)
+    total: int = Field(ge=0)
+    rate: float | None = Field(ge=0, allow_inf_nan=False)
 
 
 def _steps(report: "_Reports | None") -> str:
@@ -160,16 +168,11 @@ class RunMonitor:
             return list(self._failures.values())
 
     @property
-    def tasks(self) -> list[RunningTask]:
+    def tasks(self) -> list[StageTask]:
         """The tasks of the running stages that report their progress."""
         with self._lock:
             return [
-                RunningTask(
-                    identity,
-                    each.done,
-                    each.total,
-                    (each.done - each.first) / (each.last - each.began) if each.last > each.began else None,
-                )
+                StageTask(identity=identity, done=each.done, total=each.total, rate=each.rate)
                 for identity, each in self._reports.items()
             ]
 

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 
 from synthbench.base.durability import PASSING, is_stray, open_file, sync_file, sync_folder
@@ -18,6 +17,7 @@ TEMPORARY = ".new-"
 """Prefix of the names of incomplete files."""
 TRIES = 3
 """How often an object is read before its content counts as damaged: a network may truncate replies."""
+_GONE = (FileNotFoundError, NotADirectoryError)
 _PASSING = PASSING | {errno.EIO}
 """Errors of a network file system whose server is temporarily unreachable; some report EIO."""
 
@@ -94,28 +94,28 @@ class FolderObjects:
                 sync_folder(new.parent)
 
     def parts(self, key: str) -> Iterator[bytes]:
-        """Yield an object's content; raises FileNotFoundError."""
-        with self._errors(), self._opened(key) as stream:
-            while part := stream.read(1 << 20):
-                yield part
+        """Yield an object's content; raises FileNotFoundError. Links and pipes are no objects."""
+        file = self.root / key
+        with self._errors():
+            if not self._is_inside(file) or not _is_regular(file):
+                raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(file))
+            with open_file(file) as stream:
+                while part := stream.read(1 << 20):
+                    yield part
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix."""
         waiting = [self.root / prefix]
         while waiting:
-            with self._errors():
-                found = _paths(waiting.pop())
-            for path in found:
-                with self._errors():
-                    status = _status(path)
-                if status is None:
-                    continue
-                if stat.S_ISDIR(status.st_mode):
-                    waiting.append(path)
-                elif stat.S_ISREG(status.st_mode) and not path.name.startswith(TEMPORARY):
-                    yield ListedObject(
-                        path.relative_to(self.root).as_posix(), status.st_size, status.st_mtime
-                    )
+            with self._errors(), suppress(*_GONE):
+                for path in waiting.pop().iterdir():
+                    with suppress(*_GONE):
+                        status = path.lstat()
+                        if stat.S_ISDIR(status.st_mode):
+                            waiting.append(path)
+                        elif stat.S_ISREG(status.st_mode) and not path.name.startswith(TEMPORARY):
+                            key = path.relative_to(self.root).as_posix()
+                            yield ListedObject(key, status.st_size, status.st_mtime)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects, but no stray files, which are in use elsewhere."""
@@ -141,16 +141,6 @@ class FolderObjects:
     def _is_inside(self, file: Path) -> bool:
         folder = file.parent.relative_to(self.root)
         return os.path.realpath(file.parent) == os.path.normpath(os.path.realpath(self.root) / folder)
-
-    @contextmanager
-    def _opened(self, key: str) -> Iterator[BufferedReader]:
-        """Open an object for reading. Only regular files are objects, not links or pipes."""
-        file = self.root / key
-        status = _status(file) if self._is_inside(file) else None
-        if status is None or not stat.S_ISREG(status.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(file))
-        with open_file(file) as stream:
-            yield stream
 
     @contextmanager
     def _new(self, key: str, content: bytes | Path) -> Iterator[Path]:
@@ -184,16 +174,7 @@ class FolderObjects:
             raise kind(f"{self.root}: the shared store's folder: {error.strerror or error}") from error
 
 
-def _paths(folder: Path) -> Iterable[Path]:
-    try:
-        return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _status(path: Path) -> os.stat_result | None:
-    """Return a path's `stat`; None if nothing exists there."""
-    try:
-        return path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+def _is_regular(file: Path) -> bool:
+    with suppress(*_GONE):
+        return stat.S_ISREG(file.lstat().st_mode)
+    return False

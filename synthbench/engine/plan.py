@@ -1,5 +1,6 @@
 """The stages of an experiment, the runs that need them, and the state of both: cached, to run, stale."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ def statuses(plan: Plan, store: Store) -> list[StageStatus]:
 
 
 def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
-    counts = _num_runs(plan)
+    num_runs = Counter(identity for run in plan.runs for identity in needed_by(run))
     known: dict[str, str] = {}
     with suppress(DamagedFileError):  # a run reports the damage and rewrites the addresses
         known = store.addresses.of(plan.experiment.name)
@@ -115,13 +116,14 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
                 states[identity] = ("damaged", str(damage))
         if winner is not None and states[winner.identity][0] != "cached":
             states[identity] = ("to run", "the model that it chose is gone")
-    needed = _needed(plan, {identity for identity, (state, _) in states.items() if state != "cached"})
+    missing = {identity for identity, (state, _) in states.items() if state != "cached"}
+    needed = {each.identity for each in to_compute(plan.targets, lambda each: each.identity in missing)}
     result = []
     for identity, stage in plan.stages.items():
         state, why = states[identity]
         if identity not in needed and state != "cached":
             state, why = "not needed", "what depends on it is cached"
-        result.append(StageStatus(stage, counts.get(identity, 0), state, why))
+        result.append(StageStatus(stage, num_runs[identity], state, why))
     return result
 
 
@@ -140,19 +142,6 @@ def _state(stage: Stage, store: Store, previous: dict[str, str], begun: set[str]
     if info is not None and info.get("spec"):
         return "stale", difference(info["spec"], stage.spec)
     return "to run", ""
-
-
-def _needed(plan: Plan, missing: set[str]) -> set[str]:
-    """Return the missing stages that a target depends on through missing stages only."""
-    return {stage.identity for stage in to_compute(plan.targets, lambda stage: stage.identity in missing)}
-
-
-def _num_runs(plan: Plan) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for run in plan.runs:
-        for identity in needed_by(run):
-            counts[identity] = counts.get(identity, 0) + 1
-    return counts
 
 
 def needed_by(run: PlannedRun) -> set[str]:
@@ -180,11 +169,9 @@ def row_statuses(plan: Plan, found: Sequence[StageStatus]) -> list[RowStatus]:
     cached = {each.stage.identity for each in found if each.state == "cached"}
     unknown = {each.stage.identity for each in found if each.state == "unknown"}
     stages: dict[str, set[str]] = {}
-    num_runs: dict[str, int] = {}
+    num_runs = Counter(run.variant.label for run in plan.runs)
     for run in plan.runs:
-        label = run.variant.label
-        stages.setdefault(label, set()).update(needed_by(run))
-        num_runs[label] = num_runs.get(label, 0) + 1
+        stages.setdefault(run.variant.label, set()).update(needed_by(run))
     return [
         RowStatus(label, num_runs[label], *(len(needed & some) for some in (to_run, cached, unknown)))
         for label, needed in stages.items()

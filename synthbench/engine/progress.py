@@ -16,6 +16,24 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 
 
+@contextmanager
+def repeating(call: Callable[[], object], pause: Callable[[], float]) -> Iterator[None]:
+    """Call a function after each pause within the block, in a thread that ends with the block."""
+    is_over = threading.Event()
+
+    def repeat() -> None:
+        while not is_over.wait(pause()):
+            call()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 class QuietProgress:
     """Shows nothing."""
 
@@ -62,19 +80,8 @@ class PlainProgress:
     @contextmanager
     def watching(self, monitor: RunMonitor) -> Iterator[None]:
         """Print the run's progress every half minute."""
-        is_over = threading.Event()
-
-        def tell() -> None:
-            while not is_over.wait(SECONDS_BETWEEN_LINES):
-                self.say(str(monitor))
-
-        teller = threading.Thread(target=tell, daemon=True)
-        teller.start()
-        try:
+        with repeating(lambda: self.say(str(monitor)), lambda: SECONDS_BETWEEN_LINES):
             yield
-        finally:
-            is_over.set()
-            teller.join()
 
 
 class _PlainTask:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from synthbench.engine.elsewhere import Beside, lost, stays
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.monitor import duration
-from synthbench.engine.ray_live import LiveNodes, live_nodes
+from synthbench.engine.ray_live import LiveNodes, marker_in
 from synthbench.engine.ray_nodes import INSTALL, Needs, connect, first_sentence, remote
 from synthbench.engine.ray_servers import RayServers
 from synthbench.engine.ray_workers import Loss, RayWorkers, Refusal, Reports, Sent
@@ -46,15 +46,14 @@ class RayCluster:
         runtime: Runtime,
         beside: LocalProcesses,
         say: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._nodes = nodes
         self._needs_of = needs
         self._runtime = runtime
         self._beside = Beside(beside)
-        self._clock = clock
+        self._clock = time.monotonic
         self._unfit_since: dict[Needs, float] = {}
-        self._reports = _ProgressReports(clock)
+        self._reports = _ProgressReports()
         self._workers = RayWorkers(self._reports.actor, nodes.refused)
         self._servers = RayServers(self._gpus_of_server, self._why_no_server, self._workers.elsewhere, say)
 
@@ -204,10 +203,9 @@ class RayCluster:
 class _ProgressReports:
     """Passes on to `tell` what the cluster's workers report of their stages."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         self.tell: Callable[[str, int, int], None] = lambda *_: None
-        self._clock = clock
-        self._asked_at = clock()
+        self._asked_at = time.monotonic()
         self._actor: Any = None
         self._asked: Any = None
 
@@ -224,8 +222,8 @@ class _ProgressReports:
     def pass_on(self) -> None:
         """Ask for new reports now and then, without waiting for them."""
         if self._asked is None:
-            if self._actor is not None and self._clock() - self._asked_at > SECONDS_BETWEEN_REPORTS:
-                self._asked, self._asked_at = self._actor.taken.remote(), self._clock()
+            if self._actor is not None and time.monotonic() - self._asked_at > SECONDS_BETWEEN_REPORTS:
+                self._asked, self._asked_at = self._actor.taken.remote(), time.monotonic()
             return
         import ray
         from ray.exceptions import RayError
@@ -266,18 +264,14 @@ def ray_cluster(
     except ImportError:
         raise UserError(f"runtime.executor ray needs Ray: {INSTALL}") from None
     connect(runtime.address)
-    beside = LocalProcesses(num_here)
     try:
-        with live_nodes(folder, say) as nodes:
+        with closing(LocalProcesses(num_here)) as beside, marker_in(folder) as marker:
+            nodes = LiveNodes(marker, say)
             nodes.check()
-            cluster = RayCluster(nodes, needs, runtime, beside, say)
-            cluster.check_fit(stages, say)
-            try:
+            with closing(RayCluster(nodes, needs, runtime, beside, say)) as cluster:
+                cluster.check_fit(stages, say)
                 yield cluster
-            finally:
-                cluster.close()
     finally:
-        beside.close()
         ray.shutdown()
 
 

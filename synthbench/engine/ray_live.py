@@ -4,13 +4,14 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.engine.elsewhere import Code, own_code
+from synthbench.engine.elsewhere import own_code
 from synthbench.engine.ray_nodes import INSTALL, Node, first_sentence, nodes_alive, remote
 
 SECONDS_TO_ANSWER = 120.0
@@ -23,7 +24,7 @@ RETRIES_TO_LOOK = 3
 class FoundNode:
     """A node's code, whether it sees the store's folder, and whether it wrongly acquires a lock held here."""
 
-    code: Code
+    code: str
     sees: bool = True
     locks_too: bool = False
 
@@ -128,20 +129,13 @@ class LiveNodes:
         except RayTaskError as error:
             return [
                 f"node {node.name}: synthbench can't be used there ({first_sentence(error.cause)});"
-                f" install synthbench {own_code().synthbench} there: {INSTALL}"
+                f" install synthbench {version('synthbench')} there: {INSTALL}"
             ]
         except RayError as error:
             # Ignore nodes that were lost during the check.
             is_alive = node.identity in {other.identity for other in nodes_alive()}
             return [f"node {node.name}: no answer ({first_sentence(error)})"] if is_alive else []
         return list(faults(node.name, found, own_code(), self._marker and self._marker.parent))
-
-
-@contextmanager
-def live_nodes(folder: Path | None, say: Callable[[str], None]) -> Iterator[LiveNodes]:
-    """Yield the nodes; `folder`, if there is one, must be visible to all."""
-    with ExitStack() as stack:
-        yield LiveNodes(stack.enter_context(marker_in(folder)), say)
 
 
 @contextmanager
@@ -163,7 +157,7 @@ def marker_in(folder: Path | None) -> Iterator[Path | None]:
         marker.unlink(missing_ok=True)
 
 
-def faults(node: str, found: FoundNode, ours: Code, folder: Path | None) -> Iterator[str]:
+def faults(node: str, found: FoundNode, ours: str, folder: Path | None) -> Iterator[str]:
     """Yield the differences of a node's code, and the faults of its view of the folder."""
     if found.code != ours:
         yield f"node {node}: has synthbench {found.code}, this machine {ours}; install the same"

@@ -21,6 +21,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_nodes import Needs, first_sentence, remote
+from synthbench.engine.ray_workers import end
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.server import SECONDS_BETWEEN_LOOKS, ServedBackend, server_file, servers, write_state
 from synthbench.llm.server_programs import check_program
@@ -123,7 +124,7 @@ class _Servers:
 
     def end(self) -> None:
         for replica in self.replicas:
-            _end(replica)
+            end(replica.actor)  # the guard of its server ends the program with it
         self.replicas = []
 
 
@@ -245,7 +246,7 @@ class RayServers:
                 self._say(f"{section}: the server at {address} is ready")
                 replicas[index] = _Replica(replica.actor, replica.actor.watch.remote(), address)
             elif servers.num_starts < MOST_STARTS * len(replicas):
-                _end(replica)
+                end(replica.actor)
                 replicas[index] = self._started(endpoint, servers)
             else:
                 servers.fail(f"{section}: its servers were lost {servers.num_starts} times")
@@ -257,10 +258,3 @@ class RayServers:
             servers.end()
             file.unlink(missing_ok=True)
             servers.file.close()
-
-
-def _end(replica: _Replica) -> None:
-    """Kill an actor; the guard of its server ends the program with it."""
-    import ray
-
-    ray.kill(replica.actor)

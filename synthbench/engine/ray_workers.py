@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.engine.devices import with_leased
-from synthbench.engine.elsewhere import Code, own_code
+from synthbench.engine.elsewhere import own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.ray_nodes import GB, Needs, remote
 
@@ -143,10 +143,10 @@ class RayWorkers:
         for reference, (each, actor) in list(self._running.items()):
             if each is sent:
                 del self._running[reference]
-                _end(actor) if actor is not None else ray.cancel(reference, force=True)
+                end(actor) if actor is not None else ray.cancel(reference, force=True)
                 return
         self._waiting[sent.purpose].remove(sent)
-        _end(self._asked_for.pop(self._last_asked(sent.purpose))[1])
+        end(self._asked_for.pop(self._last_asked(sent.purpose))[1])
 
     def ended(self) -> Iterator[tuple[Sent, JobOutcome | Refusal | Loss]]:
         """Yield finished jobs, after a short wait at most."""
@@ -177,9 +177,9 @@ class RayWorkers:
     def _go_on(self, purpose: str, actor: Any, *, is_lost: bool) -> None:  # noqa: ANN401 - Ray's
         """Give an actor the next shard, and cancel the last actor request; without a shard, end the actor."""
         if is_lost or not self._waiting[purpose]:
-            _end(actor)
+            end(actor)
             return
-        _end(self._asked_for.pop(self._last_asked(purpose))[1])
+        end(self._asked_for.pop(self._last_asked(purpose))[1])
         self._give(self._waiting[purpose].popleft(), actor)
 
     def _last_asked(self, purpose: str) -> Any:  # noqa: ANN401 - Ray's
@@ -192,7 +192,7 @@ class Keeper:
     def begin(self) -> None:
         """Do nothing: returning proves that the actor has its resources."""
 
-    def run_job(self, sent: bytes, code: Code, reports: Any) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
+    def run_job(self, sent: bytes, code: str, reports: Any) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
         """Run a job."""
         return run_job(sent, code, reports)
 
@@ -201,7 +201,7 @@ class Keeper:
         return "shards"
 
 
-def run_job(sent: bytes, code: Code, reports: Any = None) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
+def run_job(sent: bytes, code: str, reports: Any = None) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
     """Run a job on a node, unless this has other code than the driver's `code`, or other identities."""
     if own_code() != code:
         import ray
@@ -228,7 +228,7 @@ def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
         return Loss(loss)
 
 
-def _end(actor: Any) -> None:  # noqa: ANN401 - Ray's
+def end(actor: Any) -> None:  # noqa: ANN401 - Ray's
     """Kill an actor, running or queued; its work is no longer wanted."""
     import ray
 

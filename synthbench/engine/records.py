@@ -1,11 +1,12 @@
 """Validates names and records read from a store, since a store's content may be foreign."""
 
-import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synthbench.base.durability import DamagedFileError, is_stray, unseal
 from synthbench.base.patterns import linear_pattern
@@ -18,6 +19,39 @@ _IDENTITY = linear_pattern(r"[0-9a-f]{64}")
 _ATTEMPT = linear_pattern(r"[0-9a-f]{32}")
 _COMMIT = linear_pattern(r"artifacts/([0-9a-f]{2})/(\1[0-9a-f]{62})/stage\.json")
 _ATTEMPT_FILE = linear_pattern(r"attempts/([0-9a-f]{64})/([0-9a-z]{1,32})/(.+)", re.DOTALL)
+
+
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+_Identity = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _StoredFile(_Stored):
+    size: _Count
+    mtime_ns: _Count
+    sha256: _Identity
+
+
+class _StoredSpec(_Stored):
+    kind: str | None = None
+    component: str | None = None
+    config: dict[Any, Any] = {}
+    outside: dict[str, str] = {}
+    inputs: dict[str, _Identity] = {}
+    code: dict[str, dict[str, str]] = {}
+
+
+class _StageRecord(_Stored):
+    """The fields of a record that are read; earlier versions omitted some."""
+
+    files: dict[Any, _StoredFile]
+    label: str | None = None
+    seconds: Annotated[float, Field(ge=0)] | None = None
+    spec: _StoredSpec | None = None
+    by: dict[str, str] | None = None
 
 
 class ArtifactDamagedError(Exception):
@@ -83,17 +117,16 @@ def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
         return "is nested too deep"
     if is_shared and not (isinstance(record.get("attempt"), str) and _ATTEMPT.fullmatch(record["attempt"])):
         return "names no attempt"
-    files = record.get("files")
-    if not isinstance(files, dict):
-        return "is unreadable"
-    if any(not _is_file_entry(entry) for entry in files.values()):
-        return "is unreadable"
-    for name in files:
+    try:
+        _StageRecord.model_validate(record)
+    except ValidationError as error:
+        key = error.errors(include_input=False)[0]["loc"][0]
+        return "is unreadable" if key == "files" else f"has a wrong '{key}'"
+    for name in record["files"]:
         if fault := _fault_of_name(name):
             return f"names a file {name[:60]!a}, which {fault}"
-    if clash := _clash(files):
-        return f"names {clash} as a file and as a folder"
-    return next((f"has a wrong '{key}'" for key, fits in _FIELDS.items() if not fits(record.get(key))), "")
+    clash = _clash(record["files"])
+    return f"names {clash} as a file and as a folder" if clash else ""
 
 
 def _fault_of_name(name: str) -> str:
@@ -123,56 +156,3 @@ def _is_deep(value: object) -> bool:
         if not level:
             return False
     return True
-
-
-def _is_file_entry(entry: object) -> bool:
-    return (
-        isinstance(entry, dict)
-        and _is_count(entry.get("size"))
-        and _is_count(entry.get("mtime_ns"))
-        and is_identity(entry.get("sha256"))
-    )
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def _is_text(value: object) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_duration(value: object) -> bool:
-    if not isinstance(value, int | float):
-        return value is None
-    return not isinstance(value, bool) and math.isfinite(value) and value >= 0
-
-
-def _is_spec(value: object) -> bool:
-    if value is None:
-        return True
-    if not isinstance(value, dict):
-        return False
-    inputs, code = value.get("inputs", {}), value.get("code", {})
-    return (
-        all(_is_text(value.get(key)) for key in ("kind", "component"))
-        and isinstance(value.get("config", {}), dict)
-        and _is_of_texts(value.get("outside", {}))
-        and _is_of_texts(inputs)
-        and all(is_identity(identity) for identity in inputs.values())
-        and isinstance(code, dict)
-        and all(_is_of_texts(packages) for packages in code.values())
-    )
-
-
-def _is_of_texts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-_FIELDS: Mapping[str, Callable[[object], bool]] = {
-    "label": _is_text,
-    "seconds": _is_duration,
-    "spec": _is_spec,
-    "by": lambda value: value is None or _is_of_texts(value),
-}
-"""Optional fields of a record, each with its check; earlier versions omitted some."""

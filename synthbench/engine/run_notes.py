@@ -6,7 +6,6 @@ depends on it: it may be missing, old or damaged. It is read as a stranger's.
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -14,9 +13,10 @@ from contextlib import contextmanager, suppress
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synthbench.base.errors import UserError
-from synthbench.engine.monitor import RunMonitor, RunningTask
+from synthbench.engine.monitor import RunMonitor, StageTask
 from synthbench.engine.objects import FolderObjects
 from synthbench.engine.patience import Objects
+from synthbench.engine.progress import repeating
 from synthbench.engine.store import Store
 
 FOLDER = "runs/"
@@ -25,17 +25,6 @@ SECONDS_TO_FIRST_NOTE = 2.0
 MOST_FAILURES, MOST_TASKS = 20, 1_000
 MOST_BYTES = 1_000_000
 MOST_CHARACTERS = 300
-
-
-class StageTask(BaseModel):
-    """A running stage's task: its units done, of how many, and how many a second (None: unknown)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    identity: str = Field(max_length=64)
-    done: int = Field(ge=0)
-    total: int = Field(ge=0)
-    rate: float | None = Field(ge=0, allow_inf_nan=False)
 
 
 class RunNote(BaseModel):
@@ -77,7 +66,7 @@ def telling(
     A run that computes nothing leaves all notes as they are. With its first note, a run removes those of
     earlier runs of the experiment, unless these go on. A store that refuses notes does not disturb the run.
     """
-    objects, began, is_over = objects_of(store), time.time(), threading.Event()
+    objects, began = objects_of(store), time.time()
     has_told = False
 
     def tell(end: str = "") -> None:
@@ -100,7 +89,7 @@ def telling(
             done=done,
             total=total,
             left=str(monitor.left),
-            tasks=tuple(map(_task, monitor.tasks[:MOST_TASKS])),
+            tasks=tuple(monitor.tasks[:MOST_TASKS]),
             num_failed=len(failures),
             failures=tuple(line[:MOST_CHARACTERS] for line in failures[:MOST_FAILURES]),
             usd=usd,
@@ -110,21 +99,15 @@ def telling(
         with suppress(UserError):
             objects.write(f"{FOLDER}{name}.json", note.model_dump_json().encode())
 
-    def tell_again() -> None:
-        seconds = SECONDS_TO_FIRST_NOTE
-        while not is_over.wait(seconds):
-            seconds = SECONDS_BETWEEN_NOTES if monitor.counts[1] else SECONDS_TO_FIRST_NOTE
-            tell()
+    def pause() -> float:
+        return SECONDS_BETWEEN_NOTES if monitor.counts[1] else SECONDS_TO_FIRST_NOTE
 
-    teller = threading.Thread(target=tell_again, daemon=True)
-    teller.start()
     end = "stopped"
     try:
-        yield
+        with repeating(tell, pause):
+            yield
         end = "ended"
     finally:
-        is_over.set()
-        teller.join()
         tell(end)
 
 
@@ -160,7 +143,3 @@ def _remove_earlier(store: Store, experiment: str) -> None:
 
 def _remove(store: Store, names: Collection[str]) -> None:
     objects_of(store).delete([f"{FOLDER}{name}.json" for name in names])
-
-
-def _task(task: RunningTask) -> StageTask:
-    return StageTask(identity=task.identity, done=task.done, total=task.total, rate=task.rate)

@@ -332,8 +332,7 @@ class Runner:
         look_at = 0.0
         while schedule or num_running or held:
             holder = ""
-            while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
-                (group,) = groups
+            while self.executor.capacity > 0 and (group := schedule.start(self.executor.fits)):
                 if _asks(group):
                     holder = holder or ledger.enter()
                     if holder:

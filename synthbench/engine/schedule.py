@@ -23,7 +23,6 @@ class Schedule:
         self._num_missing: dict[str, int] = {}
         self._dependents: dict[str, list[str]] = defaultdict(list)
         self._ready: dict[str, dict[int, Stage]] = defaultdict(dict)
-        self._ready_identities: set[str] = set()
         self._queue: list[tuple[int, str]] = []
         for identity, stage in stages.items():
             inputs = {source.identity for source in stage.reads.values()}
@@ -36,29 +35,26 @@ class Schedule:
         """Whether stages are left that have not started."""
         return bool(self._waiting)
 
-    def start(self, capacity: int, fits: Callable[[Stage], bool] = lambda _: True) -> list[list[Stage]]:
-        """Take out at most `capacity` groups of ready stages, in order; a group runs together.
+    def start(self, fits: Callable[[Stage], bool] = lambda _: True) -> list[Stage]:
+        """Take out and return the first group of ready stages whose first stage fits, [] if there is none.
 
-        Groups whose first stage does not fit stay in the queue.
+        A group runs together.
         """
-        groups: list[list[Stage]] = []
+        group: list[Stage] = []
         passed: list[tuple[int, str]] = []
-        while self._queue and len(groups) < capacity:
+        while self._queue and not group:
             position, key = heapq.heappop(self._queue)
+            ready = self._ready[key]
             # The queue holds a group once per member; the first entry takes the whole group out.
-            if position not in self._ready.get(key, {}):
-                continue
-            if not fits(self._ready[key][min(self._ready[key])]):
+            if position in ready and fits(ready[min(ready)]):
+                group = [stage for _, stage in sorted(self._ready.pop(key).items(), key=itemgetter(0))]
+            elif position in ready:
                 passed.append((position, key))
-                continue
-            members = [stage for _, stage in sorted(self._ready.pop(key).items(), key=itemgetter(0))]
-            for stage in members:
-                self._ready_identities.remove(stage.identity)
-                del self._waiting[stage.identity]
-            groups.append(members)
         for entry in passed:
             heapq.heappush(self._queue, entry)
-        return groups
+        for stage in group:
+            del self._waiting[stage.identity]
+        return group
 
     def finish(self, identities: Iterable[str]) -> None:
         """Note that these artifacts now exist."""
@@ -77,9 +73,7 @@ class Schedule:
                     dropped.append(self._waiting.pop(dependent))
                     lost.append(dependent)
         for stage in dropped:
-            if stage.identity in self._ready_identities:
-                self._ready_identities.remove(stage.identity)
-                del self._ready[_group(stage)][self._positions[stage.identity]]
+            self._ready[_group(stage)].pop(self._positions[stage.identity], None)
         return sorted(dropped, key=lambda stage: self._positions[stage.identity])
 
     def put_back(self, stages: Sequence[Stage]) -> None:
@@ -95,7 +89,6 @@ class Schedule:
             if stage is not None:
                 key, position = _group(stage), self._positions[identity]
                 self._ready[key][position] = stage
-                self._ready_identities.add(identity)
                 heapq.heappush(self._queue, (position, key))
 
 

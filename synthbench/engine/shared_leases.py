@@ -7,7 +7,6 @@ go on: commits are create-only, so the first one counts.
 """
 
 import json
-import os
 import threading
 import time
 import uuid
@@ -209,12 +208,14 @@ class SharedLeases:
 
         Machines with a common home folder share one cache, but not their processes.
         """
+        import psutil
+
         try:
             holder = json.loads(content)
             if holder.get("token") in self._released:
                 return False
             is_here = (holder["place"], holder["host"]) == (self.place, gethostname())
-            return _is_running(holder["pid"]) if is_here else None
+            return bool(psutil.pid_exists(holder["pid"])) if is_here else None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
             return None
 
@@ -238,8 +239,7 @@ class SharedLeases:
                 if not held:
                     self._renewer = None
                     return
-            for _ in at_once(self._renew_one, held):
-                pass
+            list(at_once(self._renew_one, held))
 
     def _renew_one(self, lease: Lease) -> None:
         lease.num_renewals += 1
@@ -264,13 +264,3 @@ def cache_id(root: Path) -> str:
 
 def _epoch(key: str) -> int:
     return int(key.rpartition("/")[2])
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's
-        return True
-    return True

@@ -35,6 +35,7 @@ from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, parsed_r
 from synthbench.engine.saved_stage import FOLDER, MARK, Save, SavedStage, checkpoint_files, version_of
 from synthbench.engine.shared_artifacts import download
 from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL, UnfinishedWork
+from synthbench.engine.workspace import Journal
 
 LOOKS_PER_LEASE = 12
 """How often new work is looked for while a lease without renewal would expire: every 5 s."""
@@ -202,10 +203,7 @@ def _join_journal(folder: Path) -> None:
     if not parts.is_dir():
         return
     joined = folder / "joined"
-    with joined.open("wb") as whole:
-        for part in sorted(parts.iterdir()):
-            with part.open("rb") as stream:
-                shutil.copyfileobj(stream, whole)
+    Journal(joined).copy_from(sorted(parts.iterdir()))
     shutil.rmtree(parts)
     joined.rename(parts)
 

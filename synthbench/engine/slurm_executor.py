@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -185,12 +185,7 @@ def slurm_arrays(
     pool.check()
     logs.mkdir(parents=True, exist_ok=True)
     store.say(f"logs of Slurm's tasks: {logs}")
-    beside = LocalProcesses(num_here)
-    try:
-        queue.open(str(own_code()))
+    with closing(queue), closing(LocalProcesses(num_here)) as beside, closing(pool):
+        queue.open(own_code())
         gpus_of = lambda stage: math.ceil(needs(stage, runtime.slurm.gpus).gpus)  # noqa: E731
         yield SlurmArrays(pool, queue, gpus_of, runtime.retries, beside)
-    finally:
-        pool.close()
-        beside.close()
-        queue.close()

@@ -51,7 +51,7 @@ class SlurmTask:
 
         If Slurm ends the task, its job goes back into the queue, and EndingError is raised.
         """
-        ours, code = str(own_code()), self.queue.code()
+        ours, code = own_code(), self.queue.code()
         if code not in ("", ours):
             node = f"node {socket.gethostname()}"
             reason = f"{node}: has synthbench {ours}, the run {code}; install the same on all nodes"
@@ -63,7 +63,8 @@ class SlurmTask:
             entries = self.queue.look()
             if not entries.is_open:
                 return
-            number = next((each for each in numbers(entries, self.gpus) if self._took(each)), None)
+            waiting = numbers(entries, self.gpus)
+            number = next((each for each in waiting if self.queue.claim(each, self.name)), None)
             if number is None:
                 self.sleep(SECONDS_BETWEEN_LOOKS)
             else:
@@ -76,9 +77,6 @@ class SlurmTask:
         for number in sorted(entries.claims - entries.ended):
             if self.queue.taker(number) == self.name:
                 self.queue.end(number, Left(f"Slurm restarted task {self.name}", is_loss=True))
-
-    def _took(self, number: int) -> bool:
-        return self.queue.claim(number, self.name)
 
     def _run(self, number: int) -> None:
         try:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthbench.engine.leases import RUN, HeldLease
+from synthbench.engine.monitor import StageTask
 from synthbench.engine.records import is_identity
-from synthbench.engine.run_notes import RunNote, StageTask, notes
+from synthbench.engine.run_notes import RunNote, notes
 from synthbench.engine.store import Store
 
 MOST_CHARACTERS = 300

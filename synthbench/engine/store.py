@@ -249,9 +249,8 @@ class Store:
 def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
     """Return the record of each file of an output, by its relative path."""
     files = {}
-    for file in sorted(path for path in output.rglob("*") if path.is_file() and not is_stray(path.name)):
-        if file == output / STAGE_FILE:
-            continue
+    found = {path for path in output.rglob("*") if path.is_file() and not is_stray(path.name)}
+    for file in sorted(found - {output / STAGE_FILE}):
         status = file.stat()
         files[file.relative_to(output).as_posix()] = {
             "size": status.st_size,

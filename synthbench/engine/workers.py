@@ -28,13 +28,11 @@ def tell_parent(identity: str, done: int, total: int) -> None:
 
 
 def worker_context() -> "multiprocessing.context.BaseContext":
-    """Return the start method of workers: forks of a server that has imported torch and others, else spawn.
+    """Return the start method of workers: forks of a server that has imported torch and others.
 
     Importing takes each worker seconds otherwise. The server process has computed nothing, so it has no
     threads and no GPU.
     """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
     return context

@@ -39,8 +39,7 @@ def simulated(
     running = list[tuple[float, int, list[Stage], GPULease]]()
     now = gpu_seconds = 0.0
     while schedule or running:
-        while groups := schedule.start(1, devices.fits):
-            (group,) = groups
+        while group := schedule.start(devices.fits):
             lease = devices.lease(group[0])
             seconds = sum((seconds_of(stage) or 0.0) / stage.operation.num_devices for stage in group)
             gpu_seconds += seconds * len(lease.names)

@@ -216,26 +216,20 @@ def _executing(
         yield workers, asking
 
 
-@contextmanager
 def _executor(
     plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
-) -> Iterator[Executor]:
-    """Yield the executor of the stages; raises UserError if it can't run all of them."""
+) -> AbstractContextManager[Executor]:
+    """Open the executor of the stages; raises UserError if it can't run all of them."""
     known = StageFacts(store)
     if runtime.executor == "local":
         say = None if isinstance(progress, PlainProgress) else progress.say
-        with executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs)) as processes:
-            yield processes
-        return
+        return executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs))
     needs = partial(needs_of, known=known, runtime=runtime)
     if runtime.executor == "slurm":
-        with slurm_arrays(runtime, plan.stages.values(), needs, store, home() / "slurm", jobs) as arrays:
-            yield arrays
-        return
+        return slurm_arrays(runtime, plan.stages.values(), needs, store, home() / "slurm", jobs)
     # The root of a shared store is a cache that each machine has for itself.
     folder = store.root if store.shared is None else None
-    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs, progress.say) as cluster:
-        yield cluster
+    return ray_cluster(runtime, plan.stages.values(), needs, folder, jobs, progress.say)
 
 
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any
 
 from synthbench.base.errors import NotAvailableError, UserError
@@ -234,34 +233,19 @@ class _Planner(PlannedStages):
             inputs[NEED + need_name] = self._need(need, roles, inner, llm=llm, is_chained=is_chained)
         operation = Generate(name, method, llm if method.needs_llm() else None, is_chained)
         whole = Stage(operation, inputs, f"{name} for {address.label}")
-        key, divided = f"{address.key}|generate.{name}", method.can_be_sharded()
-        shared = method.shared_by_shards() if divided and self.experiment.runtime.shards > 1 else None
-        before = {}
-        if shared is not None:
+        key, of = f"{address.key}|generate.{name}", self.experiment.runtime.shards
+        if of == 1 or not method.can_be_sharded():
+            return self.add(whole, key)
+        if (shared := method.shared_by_shards()) is not None:
             part = f"{name}/{type(shared).__name__}"
-            before[SHARED] = self._generate(part, shared, roles, address, is_chained=is_chained)
-        return self._in_shards(whole, key, divided=divided, before=before)
-
-    def _in_shards(
-        self,
-        whole: Stage,
-        key: str,
-        *,
-        divided: bool,
-        before: Mapping[str, Stage] = MappingProxyType({}),
-    ) -> Stage:
-        """Add a stage, after the shards of this kind that its work is divided into.
-
-        `before`: inputs that only the shards read.
-        """
-        of = self.experiment.runtime.shards if divided else 1
-        operation: Any = whole.operation
+            before = self._generate(part, shared, roles, address, is_chained=is_chained)
+            inputs = {**inputs, SHARED: before}
         given = {each.name: getattr(operation, each.name) for each in fields(operation)}
         shards = []
-        for number in range(of if of > 1 else 0):
+        for number in range(of):
             shard = Stage(
                 GenerateShard(**given, shard=Shard(number, of)),
-                {**whole.inputs, **before},
+                inputs,
                 f"{whole.label}, shard {number + 1} of {of}",
                 paid_by=whole.identity,
             )

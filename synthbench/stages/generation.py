@@ -16,7 +16,7 @@ from synthbench.base.redaction import without_secrets
 from synthbench.data.checking import CheckedRecords, Fingerprints
 from synthbench.data.dataset import Manifest, SyntheticDataset, write_records
 from synthbench.data.records import Failure, Record, RecordKind
-from synthbench.engine.artifacts import DifferentFileError, dataset_folder, read_dataset, read_json
+from synthbench.engine.artifacts import dataset_folder, read_dataset, read_json
 from synthbench.engine.stage import SHARD, Stage
 from synthbench.engine.unfinished import JOURNAL
 from synthbench.engine.workspace import Journal, Workspace, as_line
@@ -185,7 +185,7 @@ class GenerateShard(Generate):
         try:
             _read_counts(folder)
             self.check_units(Journal(folder / UNITS_FILE))
-        except (DifferentFileError, *_INVALID_RECORDS) as fault:
+        except _INVALID_RECORDS as fault:
             raise UserError(f"{folder}: is not what such a stage writes: {in_one_line(fault)}") from fault
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
@@ -223,7 +223,7 @@ class _Entry(BaseModel):
 
 
 def _read_counts(shard: Path) -> _Counts:
-    """Return a shard's counts; raises DifferentFileError if the file holds something else."""
+    """Return a shard's counts; raises UserError if the file holds something else."""
     return _Counts.model_validate(read_json(shard / COUNTS_FILE, _Counts))
 
 

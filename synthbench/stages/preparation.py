@@ -118,8 +118,10 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
     last = _Outcome(source, target)
     preparation = _Preparation(context, Counter(data.manifest.dropped), list(data.manifest.notes))
     records: ParquetRecords = data
+    folder = context.work.folder / BETWEEN
+    folder.mkdir(parents=True, exist_ok=True)
     for number, step in enumerate(steps, start=1):
-        between = partial(set_aside, _folder(context.work.folder / BETWEEN) / f"{number}.parquet")
+        between = partial(set_aside, folder / f"{number}.parquet")
         records = preparation.apply(step, records, last.write if number == len(steps) else between)
     if not steps:
         last.write(data.kind, data)
@@ -197,11 +199,6 @@ class _Outcome:
         manifest = Manifest.model_validate(self._before.model_dump() | changes)
         write_manifest(manifest, self._target)
         return manifest
-
-
-def _folder(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _collecting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:

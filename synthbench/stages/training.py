@@ -16,7 +16,7 @@ from synthbench.engine.artifacts import (
     CHOICE_FILE,
     DATASET_FOLDER,
     Choice,
-    DifferentFileError,
+    chosen_by,
     model_folder,
     read_dataset,
     read_json,
@@ -160,10 +160,7 @@ def _summary_of(artifact: Path) -> Mapping[str, Any]:
     """Return a training's own summary; raises UserError if the file holds something else."""
     if not (artifact / SUMMARY_FILE).is_file():
         raise UserError(f"{artifact}: has no {SUMMARY_FILE}")
-    try:
-        summary: Mapping[str, Any] = read_json(artifact / SUMMARY_FILE, StoredTraining)
-    except DifferentFileError as fault:
-        raise UserError(f"{artifact / SUMMARY_FILE} {fault}") from fault
+    summary: Mapping[str, Any] = read_json(artifact / SUMMARY_FILE, StoredTraining)
     return summary
 
 
@@ -200,13 +197,7 @@ class Select(Operation):
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
         """Check that the chosen candidate is one of the inputs."""
-        try:
-            choice = read_json(folder / CHOICE_FILE, Choice)
-        except DifferentFileError as fault:
-            raise UserError(f"{folder / CHOICE_FILE} {fault}") from fault
-        winner = stage.inputs.get(choice["winner"])
-        if winner is None or winner.identity != choice["identity"]:
-            raise UserError(f"{folder / CHOICE_FILE} names a value that is no candidate")
+        chosen_by(read_json(folder / CHOICE_FILE, Choice), stage)
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Compare the dev scores and write the winner's name."""

@@ -21,8 +21,8 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.stages.evaluation import read_items
 from synthbench.tracking.mlflow_references import MODEL_TAG, delete_run, log_datasets, log_model
 from synthbench.tracking.payload import (
+    Columns,
     MetricPoint,
-    ResultColumns,
     Settings,
     columns_of,
     content_digest,
@@ -36,6 +36,7 @@ from synthbench.tracking.payload import (
     run_digest,
     run_name,
     run_points,
+    samples_of,
     score_points,
     settings_of,
 )
@@ -100,7 +101,7 @@ class RunWriter:
         return settings_of(self.result)
 
     @cached_property
-    def columns(self) -> ResultColumns:
+    def columns(self) -> Columns:
         """The columns of the result's table."""
         return columns_of(self.result)
 
@@ -170,7 +171,7 @@ class RunWriter:
                     continue
                 for tag, value in where.items():
                     self.client.set_tag(child_id, tag, value)
-            points = [*score_points(self.columns.samples(runs)), MetricPoint("num_seeds", len(runs))]
+            points = [*score_points(samples_of(self.columns, runs)), MetricPoint("num_seeds", len(runs))]
             log_points(self.client, row_id, points, legal_texts(self.settings.row(runs[0])))
             self.client.set_terminated(row_id, end_time=ended)
 
@@ -203,7 +204,7 @@ class RunWriter:
         parameters = legal_texts(self.settings.run(run))
         run_id, ended = self._create(run_name(run), "run", tags, run.seconds)
         model_id = log_model(self.client, (self.experiment_id, run_id), run_name(run), run, parameters)
-        scores = score_points(self.columns.samples((run,)), model_id)
+        scores = score_points(samples_of(self.columns, (run,)), model_id)
         log_points(self.client, run_id, [*scores, *run_points(run)], parameters)
         log_datasets(self.client, run_id, run)
         self._log_items(run_id, run)
@@ -211,8 +212,8 @@ class RunWriter:
 
     def _views(self) -> Iterable[View]:
         """Return the saved views of the rows' means and of all seeds."""
-        scores = [legal_name("score", name) for name in self.columns.over]
-        spreads = [legal_name("sd", name) for name in self.columns.over]
+        scores = [legal_name("score", name) for name in self.columns]
+        spreads = [legal_name("sd", name) for name in self.columns]
         coordinates = [legal_name(name) for name in ("variant", *self.settings.axes.values())]
         settings = dict.fromkeys([*coordinates, *(legal_name(name) for name in self.settings.varying)])
         details = dict.fromkeys(point.name for run in self.result.runs for point in run_points(run))
@@ -287,7 +288,7 @@ def _copy_items(source: Path, sentences: str, target: Path) -> None:
 def log_points(
     client: "MlflowClient",
     run_id: str,
-    points: Sequence[MetricPoint],
+    points: Iterable[MetricPoint],
     parameters: Mapping[str, str] | None = None,
 ) -> None:
     """Log metrics and parameters, in as many requests as MLflow needs."""

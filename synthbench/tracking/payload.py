@@ -106,14 +106,9 @@ def live_points(run: RunResult) -> list[MetricPoint]:
     return [*main, *_scores(run), *_curve(run)]
 
 
-def legal_texts(texts: Mapping[str, str], length: int = VALUE_LENGTH) -> dict[str, str]:
+def legal_texts(texts: Mapping[str, str]) -> dict[str, str]:
     """Return parameters or tags with names and lengths that MLflow accepts."""
-    return {legal_name(key): _cut(text, length) for key, text in texts.items()}
-
-
-def experiment_points(result: ExperimentResult) -> list[MetricPoint]:
-    """Return the audits' shares in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
-    return list(_audit_points(result))
+    return {legal_name(key): _cut(text, VALUE_LENGTH) for key, text in texts.items()}
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
@@ -128,7 +123,8 @@ def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
     return tags
 
 
-def _audit_points(result: ExperimentResult) -> Iterator[MetricPoint]:
+def experiment_points(result: ExperimentResult) -> Iterator[MetricPoint]:
+    """Yield the audits' shares in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
     for each in result.audits:
         cells = each.audit.confusion.cells if each.audit else {}
         for row in each.rows:
@@ -191,22 +187,20 @@ def _short_hash(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-@dataclass(frozen=True)
-class ResultColumns:
-    """The columns of a result, averages last: name -> the measurements averaged (one if none are)."""
-
-    over: dict[str, tuple[Measurement, ...]]
-
-    def samples(self, runs: Sequence[RunResult]) -> dict[str, SeedScores]:
-        """Return each column's main scores of these runs, one per seed, without empty columns."""
-        found = {
-            name: over[0].sample(runs) if len(over) == 1 else aggregate.average(runs, over)
-            for name, over in self.over.items()
-        }
-        return {name: sample for name, sample in found.items() if sample is not None}
+Columns = Mapping[str, tuple[Measurement, ...]]
+"""The columns of a result, averages last: name -> the measurements averaged (one if none are)."""
 
 
-def columns_of(result: ExperimentResult) -> ResultColumns:
+def samples_of(columns: Columns, runs: Sequence[RunResult]) -> dict[str, SeedScores]:
+    """Return each column's main scores of these runs, one per seed, without empty columns."""
+    found = {
+        name: over[0].sample(runs) if len(over) == 1 else aggregate.average(runs, over)
+        for name, over in columns.items()
+    }
+    return {name: sample for name, sample in found.items() if sample is not None}
+
+
+def columns_of(result: ExperimentResult) -> Columns:
     """Return a result's columns, one per test set and evaluator, and the averages of its table.
 
     Averages over several values of an axis are left out.
@@ -217,7 +211,7 @@ def columns_of(result: ExperimentResult) -> ResultColumns:
         named = tuple(one for one in measured if not one.names.isdisjoint(tasks))
         if len(named) == len(tasks) and name not in over:
             over[name] = named
-    return ResultColumns(over)
+    return over
 
 
 TRAINER, BASE = "train.trainer", "train.base.model"
@@ -295,8 +289,7 @@ def value_text(value: object) -> str:
     text = _text(value)
     if len(text) <= CHART_VALUE_LENGTH:
         return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{text[: CHART_VALUE_LENGTH - 9]}… #{digest}"
+    return f"{text[: CHART_VALUE_LENGTH - 9]}… #{_short_hash(text, 6)}"
 
 
 def _names(recorded: Iterable[str], known: Iterable[str], taken: set[str]) -> dict[str, str]:

@@ -43,11 +43,6 @@ class View:
     others: Sequence[str] = ()
 
     @property
-    def key(self) -> str:
-        """The view's id, the same for every result with this title."""
-        return view_key(self.name, self.title)
-
-    @property
     def tag(self) -> tuple[str, str]:
         """The experiment's tag that stores the view."""
         state = base64.b64encode(zlib.compress(json.dumps(self._state()).encode(), 9)).decode()
@@ -56,7 +51,7 @@ class View:
             "createdAt": int(time.time() * 1000),
             "state": f"deflate;{state}",
         }
-        return f"{TAG_PREFIX}{self.key}", json.dumps(envelope)
+        return f"{TAG_PREFIX}{view_key(self.name, self.title)}", json.dumps(envelope)
 
     def _state(self) -> dict[str, object]:
         return {
@@ -100,7 +95,7 @@ class View:
 
 
 def view_key(name: str, title: str) -> str:
-    """Return the id of the view with that name of the result with that title."""
+    """Return the id of the view with that name, the same for every result with that title."""
     return f"{name}-{hashlib.sha256(title.encode()).hexdigest()[:10]}"
 
 

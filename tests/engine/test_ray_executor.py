@@ -14,7 +14,7 @@ from fake_stages import Work, stage
 from wording import refused, worded
 
 from synthbench.base.runtime import SEQUENCES, Runtime
-from synthbench.engine.elsewhere import Code, own_code
+from synthbench.engine.elsewhere import own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import PlainProgress
@@ -122,7 +122,7 @@ def test_more_cores_take_more_jobs() -> None:
 
 
 def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
-    ours, theirs = Code("1.0", "abcdefghijk", "3.11.7"), Code("1.1", "zyxwvutsrq", "3.12.1")
+    ours, theirs = "1.0 (content abcdefgh, Python 3.11.7)", "1.1 (content zyxwvuts, Python 3.12.1)"
     assert list(faults(SMALL.name, FoundNode(ours), ours, None)) == []
     (other,) = faults(SMALL.name, FoundNode(theirs), ours, None)
     assert other == (

@@ -25,7 +25,7 @@ from synthbench.config.load import load_experiment
 from synthbench.engine import slurm_executor, slurm_pool, slurm_task
 from synthbench.engine import workers as engine_workers
 from synthbench.engine.cleaning import clean
-from synthbench.engine.elsewhere import Code, own_code
+from synthbench.engine.elsewhere import own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import Needs
@@ -69,7 +69,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def queue_of(store: Store) -> Queue:
     assert store.shared is not None
     queue = Queue(store.shared.objects, "0" * 32)
-    queue.open(str(own_code()))
+    queue.open(own_code())
     return queue
 
 
@@ -238,8 +238,8 @@ def test_a_node_with_other_code_ends_the_run_in_one_line(
     shared: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = queue_of(shared)
-    queue.open(str(Code("1.0", "abcdefghijk", "3.11.7")))
-    monkeypatch.setattr(slurm_task, "own_code", lambda: Code("1.1", "zyxwvutsrq", "3.11.7"))
+    queue.open("1.0 (content abcdefgh, Python 3.11.7)")
+    monkeypatch.setattr(slurm_task, "own_code", lambda: "1.1 (content zyxwvuts, Python 3.11.7)")
     executor = executor_of(queue, InlineSlurm(node(queue, tmp_path)))
     with pytest.raises(UserError) as caught:
         run(shared, executor, stage("any"))

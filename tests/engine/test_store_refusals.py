@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore.store import LocalStore
 from s3 import SECRET, log_in
 from wording import refused
 
@@ -121,3 +122,13 @@ def test_invalid_settings_are_refused(
     with refused(*facts) as caught:
         open_store()
     assert SECRET not in str(caught.value)
+
+
+def test_a_missing_object_keeps_no_other_from_being_deleted(tmp_path: Path) -> None:
+    """A folder of obstore stops at the first missing object, as Google's cloud does."""
+    objects = CloudObjects("gs://laboratory/path")
+    vars(objects)["_store"] = LocalStore(str(tmp_path))
+    for key in ("first", "last"):
+        objects.write(key, b"content")
+    objects.delete(["gone", "first", "last"])
+    assert list(objects.list("")) == []

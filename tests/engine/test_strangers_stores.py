@@ -138,6 +138,8 @@ EDITS: dict[str, Edit] = {
     "a label of a list": lambda r: r.update(label=["x"]),
     "seconds of a text": lambda r: r.update(seconds="soon"),
     "seconds without end": lambda r: r.update(seconds=float("inf")),
+    "seconds beyond all numbers": lambda r: r.update(seconds=10**400),
+    "a lone surrogate with a size of true": lambda r: r["files"].update({"\ud800": {**FILE, "size": True}}),
     "versions of numbers": lambda r: r.update(by={"python": 3}),
     "deep nesting": lambda r: r["spec"].update(config=deep(200)),
 }
