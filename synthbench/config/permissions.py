@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from synthbench.base.listing import listed
 from synthbench.base.redaction import KEY_VARIABLES, named_variables
 from synthbench.base.runtime import Runtime
 from synthbench.base.user_files import RootedName, path_of
