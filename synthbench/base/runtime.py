@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, in_one_line
 from synthbench.base.patterns import linear_pattern
 
 SEQUENCES = {"cpu": 192, "cuda": 1024}
@@ -191,7 +191,7 @@ def device_name(runtime: Runtime) -> str:
     try:
         torch.empty(0, device=runtime.device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = in_one_line(error)
         raise UserError(f"device '{runtime.device}' can't be used: {reason}") from error
     return runtime.device
 

@@ -305,6 +305,12 @@ class _Query:
     grades: list[float] = field(default_factory=list)
 
 
+def _given(value: object, name: str) -> str:
+    if value is None:
+        raise ValueError(f"{name} is null; leave the column out, or write a text in each row")
+    return str(value)
+
+
 def read_candidates(path: Path, columns: FileColumns) -> Content:
     """Read rankings from rows of one candidate each, grouped by query, or by id if a column holds it.
 
@@ -322,10 +328,12 @@ def read_candidates(path: Path, columns: FileColumns) -> Content:
         try:
             text, candidate = (sentence_of(row[name], name) for name in ("query", "candidate"))
             grade = score_of(row["grade"], columns.score_range, "grade")
+            given: dict[str, Any] = {
+                name: _given(row[name], name) for name in OPTIONAL_FIELDS if name in columns.names
+            }
         except ValueError as error:
             problems.at(path, line, error)
             continue
-        given: dict[str, Any] = {name: str(row[name]) for name in OPTIONAL_FIELDS if name in columns.names}
         query = queries.setdefault(given.get("id", text), _Query(text, given))
         if query.text != text:
             problems.at(path, line, f"id '{given['id']}' stands for the query '{query.text}' already")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError, did_you_mean, in_one_line
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
@@ -367,7 +367,7 @@ def _reason(error: BaseException) -> str:
     if names & {"ConnectionError", "NewConnectionError", "MaxRetryError"}:
         said = next((each.strerror for each in chain if isinstance(each, OSError) and each.strerror), None)
         return f"no server can be reached there{f' ({said})' if said else ''}"
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    line = in_one_line(error)
     if len(line) <= MESSAGE_LENGTH:
         return line
     sentences, end, _ = line[:MESSAGE_LENGTH].rpartition(". ")

@@ -344,6 +344,13 @@ def test_faults_of_candidates_are_named_by_line(tmp_path: Path) -> None:
     ]
 
 
+def test_a_null_id_of_a_candidate_is_refused_not_read_as_a_word(tmp_path: Path) -> None:
+    text = '{"id": null, "query": "q", "candidate": "a", "grade": 1}\n'
+    columns = {name: name for name in ("id", "query", "candidate", "grade")}
+    found = faults(tmp_path, "own.jsonl", text, kind=RecordKind.RANKING, columns=columns)
+    assert found == ["own.jsonl:1: id is null; leave the column out, or write a text in each row"]
+
+
 TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\ta\tb\t4.5\tNEUTRAL\n"
 
