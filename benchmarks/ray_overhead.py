@@ -22,12 +22,11 @@ from typing import Any, ClassVar
 from measure import cpu_seconds
 
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import StageJob
+from synthbench.engine.jobs import Executor, StageJob
 from synthbench.engine.local_executors import executor
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.ray_nodes import Needs
-from synthbench.engine.runner import Executor
 from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace

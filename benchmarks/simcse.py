@@ -31,7 +31,8 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from synthbench.base.runtime import Runtime
-from synthbench.cli.gpu_diagnosis import GB, data_sheet, planned, save_random, unrelated_triplets
+from synthbench.cli.diagnosis import GB
+from synthbench.cli.gpu_diagnosis import data_sheet, planned, save_random, unrelated_triplets
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, RecordKind, Triplet
 from synthbench.models.precision import products_in

@@ -2,6 +2,10 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class UserError(Exception):
@@ -42,6 +46,12 @@ class PendingError(Exception):
 def in_one_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def first_fault(error: "ValidationError") -> str:
+    """Return the key and the message of the first fault that pydantic found."""
+    fault = error.errors()[0]
+    return f"{'.'.join(map(str, fault['loc'])) or 'it'}: {fault['msg']}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ changes the identity, and no store serves results of the old value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -65,7 +65,7 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
 
 
 def sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
-    """Yield the settings and all nested sections."""
+    """Yield the settings and all nested sections; also those of a stage's operation, which is a dataclass."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:
@@ -76,3 +76,6 @@ def sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's v
     elif isinstance(value, tuple | list):
         for each in value:
             yield from sections(each)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from sections(getattr(value, field.name))

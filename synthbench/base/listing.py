@@ -9,7 +9,7 @@ def listed(names: Iterable[str], most: int = MAX_NAMES, between: str = ", ") -> 
     """Return the names joined; if there are many, only the first, and how many others there are."""
     shown = list(names)
     more = len(shown) - most
-    return between.join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+    return between.join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def counted(number: int, noun: str) -> str:

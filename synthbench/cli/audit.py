@@ -8,7 +8,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import console
-from synthbench.cli.dataset import Dataset, JsonFile, found, opened_dataset
+from synthbench.cli.dataset import Dataset, JsonFile, found, opened_dataset, write_json
 from synthbench.cli.options import Quiet, shown_progress
 from synthbench.worlds import NAME, WorldName
 
@@ -129,7 +129,7 @@ def _report(
     from synthbench.auditing.quality import POSITIVE
     from synthbench.auditing.report import audit_by_gold, audit_by_oracle, audit_by_people
     from synthbench.auditing.sheets import read_annotations
-    from synthbench.data.exchange import check_target, replacing
+    from synthbench.data.exchange import check_target
     from synthbench.reporting.model.audit_section import audit_block
     from synthbench.reporting.model.labels_section import quality_grids, quality_notes
     from synthbench.reporting.model.sections import Block
@@ -146,9 +146,7 @@ def _report(
         audited = audit_by_people(opened, items, read_annotations(sheets, items))
     else:
         audited = audit_by_oracle(opened, items.sample(*sampling), progress)
-    if json_file is not None:
-        with replacing(json_file, force=True) as temporary:
-            temporary.write_text(audited.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_json(json_file, audited.model_dump(mode="json"))
     console().print(terminal_block(audit_block(title, audited)))
     if audited.quality is not None:
         grids = quality_grids({title: audited.quality})

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from synthbench.base.errors import UserError, in_one_line
-from synthbench.cli.diagnosis import DoctorFinding, fine, note, problem
+from synthbench.cli.diagnosis import GB, DoctorFinding, fine, note, problem
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.estimates.figures import Device
 
-GB = 10**9
 LABELS: dict[str, tuple[str, ...]] = {"1": (), "0.5": ("1",), "0": ("0.5", "1")}
 PROMPT = 'Task: Write two sentences of similarity {label}.\nSentence 1: "{sentence}"\nSentence 2: "'
 SLOWER = 1.5

@@ -12,7 +12,7 @@ from synthbench.cli.options import Given, opening, store_line, taking
 
 if TYPE_CHECKING:
     from synthbench.base.runtime import Runtime
-    from synthbench.engine.plan import Plan, RowStatus, StageStatus
+    from synthbench.engine.plan import Plan, StageStatus
     from synthbench.engine.stage import Stage
     from synthbench.engine.store import Store
     from synthbench.estimates.facts import StageFacts
@@ -43,7 +43,7 @@ def plan(
     from synthbench.config.described_models import described_models
     from synthbench.config.load import load_experiment
     from synthbench.config.precisions import check_precisions
-    from synthbench.engine.plan import row_statuses, statuses
+    from synthbench.engine.plan import statuses
     from synthbench.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
 
@@ -58,7 +58,7 @@ def plan(
         print(line)
     _print_totals(found, machines, planned.experiment.runtime, store)
     print()
-    _print_rows(row_statuses(planned, found))
+    _print_rows(planned, found)
     for line in _reasons(found):
         print(line)
     if stages:
@@ -157,25 +157,26 @@ def _print_kinds(found: "list[StageStatus]", estimator: "Estimator") -> None:
         of_title.setdefault(f"{status.stage.kind} {status.stage.operation.component}", []).append(status)
     lines = []
     for title, members in of_title.items():
-        to_run = [each.stage for each in members if each.is_to_run]
-        states = Counter(each.state for each in members)
-        cached = _cached(states["cached"], states["unknown"])
-        time = Total.of(to_run, estimator.estimate)
-        lines.append((title, str(len(members)), str(len(to_run)), cached, str(time)))
+        time = Total.of([each.stage for each in members if each.is_to_run], estimator.estimate)
+        lines.append((title, str(len(members)), *_counts(members), str(time)))
     print_table(("stages", "number", "to run", "cached", "time"), lines, **PLAIN)
 
 
-def _cached(num_cached: int, num_unknown: int) -> str:
-    """Return the number of cached stages in words; "at least" if some stages can't be told."""
-    if not num_unknown:
-        return str(num_cached)
-    return f"at least {num_cached}" if num_cached else "unknown"
+def _counts(found: "Sequence[StageStatus]") -> tuple[str, str]:
+    """Return the numbers of stages to run and of cached ones; "at least" if some stages can't be told."""
+    states = Counter(each.state for each in found)
+    cached = str(states["cached"])
+    if states["unknown"]:
+        cached = f"at least {cached}" if states["cached"] else "unknown"
+    return str(sum(each.is_to_run for each in found)), cached
 
 
-def _print_rows(rows: "list[RowStatus]") -> None:
+def _print_rows(planned: "Plan", found: "list[StageStatus]") -> None:
+    from synthbench.engine.plan import of_rows
+
+    num_runs = Counter(run.variant.label for run in planned.runs)
     lines = (
-        (row.label, str(row.num_runs), str(row.num_to_run), _cached(row.num_cached, row.num_unknown))
-        for row in rows
+        (label, str(num_runs[label]), *_counts(states)) for label, states in of_rows(planned, found).items()
     )
     print_table(("row", "runs", "to run", "cached"), lines, **PLAIN)
 

@@ -73,7 +73,7 @@ def _run_lines(note: "RunNote", *, goes_on: bool) -> Iterator[str]:
 
 
 def _row(stage: "HeldStage") -> tuple[str, ...]:
-    since = "?" if stage.since is None else _moment(stage.since)
+    since = _moment(stage.since)
     if stage.silent > SILENT_SECONDS:
         since += f", silent for {stage.silent:,.0f} s"
     return (stage.host, stage.pid, stage.label, since, *_progress(stage.task))
@@ -86,14 +86,10 @@ def _progress(task: "StageTask | None") -> tuple[str, str]:
     return f"{task.done:,}/{task.total:,}", rate
 
 
-def _moment(seconds: float) -> str:
-    """Return a time of day, with the date if it was not today; "?" for no time."""
-    try:
-        moment = time.localtime(seconds)
-    except (ValueError, OverflowError, OSError):
-        return "?"
-    is_today = moment[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M", moment)
+def _moment(seconds: float | None) -> str:
+    from synthbench.engine.leases import moment
+
+    return moment(seconds, "%H:%M:%S") or "?"
 
 
 def _line(text: str) -> str:

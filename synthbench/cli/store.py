@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.base.listing import counted
+from synthbench.base.listing import counted, listed
 from synthbench.cli.console import PLAIN, print_table
 from synthbench.cli.options import Quiet, shown_progress
 
@@ -74,8 +74,7 @@ def clean(
                 _print_experiments(inventory)
             _print_removable(removable, days, experiments or [])
         if strays := store.contents.strays():
-            more = f" and {len(strays) - 1:,} more" if len(strays) > 1 else ""
-            print(f"passed over, for it is no artifact: {strays[0]}{more}")
+            print(f"passed over, for it is no artifact: {listed(strays, 1)}")
     if not is_whole:
         raise typer.Exit(EXIT_DAMAGED)
 

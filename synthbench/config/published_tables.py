@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError, did_you_mean, first_fault
 from synthbench.base.user_files import read_settings
 from synthbench.config.table_options import PublishedCosts, PublishedOptions
 
@@ -71,8 +71,7 @@ def read_published(file: Path) -> tuple[PublishedValue, ...]:
         try:
             values.append(PublishedValue.model_validate(row))
         except ValidationError as error:
-            first = error.errors()[0]
-            raise UserError(f"{file}: line {number}: {first['loc'][0]}: {first['msg']}") from error
+            raise UserError(f"{file}: line {number}: {first_fault(error)}") from error
     if not values:
         raise UserError(f"{file}: no figures")
     return tuple(values)

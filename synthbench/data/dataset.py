@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.errors import UserError, first_fault, in_one_line
 from synthbench.base.frozen import added_field
 from synthbench.data.answer_kinds import unfinished_answers
 from synthbench.data.checking import (
@@ -353,9 +353,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{file}: not a data set's manifest: {key}: {first['msg']}") from error
+        raise UserError(f"{file}: not a data set's manifest: {first_fault(error)}") from error
 
 
 def check_dataset(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synthbench.base.durability import open_file
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, first_fault
 from synthbench.base.user_files import MOST_BYTES_OF_JSON
 from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, check_dataset, read_manifest
 from synthbench.engine.records import ArtifactDamagedError
@@ -47,10 +47,7 @@ def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa:
             shape.model_validate(found)
         return found
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        what = f"{key or 'it'}: {first['msg']}"
-        raise UserError(f"{file.name} is not what such a stage writes: {what}") from None
+        raise UserError(f"{file.name} is not what such a stage writes: {first_fault(error)}") from None
     except (OSError, ValueError, RecursionError):
         raise UserError(f"{file.name} is not JSON") from None
 

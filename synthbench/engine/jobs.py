@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from typing import Protocol
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime
@@ -186,6 +187,24 @@ class StageJob:
                 "earlier version; their records are made again"
             )
         return work
+
+
+class Executor(Protocol):
+    """Runs jobs."""
+
+    @property
+    def capacity(self) -> int:
+        """The number of further jobs that it accepts now."""
+
+    def fits(self, stage: Stage) -> bool:
+        """Return whether the stage's resources are free now; always True if nothing runs."""
+        return True
+
+    def submit(self, job: StageJob) -> None:
+        """Start a job."""
+
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
+        """Return finished jobs: at least one if any runs, or [] after about so many seconds."""
 
 
 @cache

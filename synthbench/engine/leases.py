@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import time
+from typing import Any
 
 from synthbench.base.escaping import shown
 
@@ -38,16 +39,14 @@ def described(holder: bytes) -> str:
         process, host = int(found["pid"]), str(found["host"])[:MOST_OF_A_NAME]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "another process"
-    return f"process {process} on {shown(host)}{_since(found.get('since'))}"
+    since = moment(found.get("since"))
+    return f"process {process} on {shown(host)}{since and f' (since {since})'}"
 
 
-def _since(began: object) -> str:
-    """Return " (since 14:03)", with the date if it was not today; "" if unknown."""
-    if not isinstance(began, int | float):
-        return ""
+def moment(seconds: Any, today: str = "%H:%M") -> str:  # noqa: ANN401 - a stranger may have written it
+    """Return a time of this day in the format `today`, another one with its date; "" if it is no time."""
     try:
-        moment = time.localtime(began)
-    except (ValueError, OverflowError, OSError):
+        found = time.localtime(float(seconds))
+    except (TypeError, ValueError, OverflowError, OSError):
         return ""
-    is_today = moment[:3] == time.localtime()[:3]
-    return time.strftime(" (since %H:%M)" if is_today else " (since %Y-%m-%d %H:%M)", moment)
+    return time.strftime(today if found[:3] == time.localtime()[:3] else "%Y-%m-%d %H:%M", found)

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -18,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from synthbench.engine.devices import Devices, GPULease, with_leased
-from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.jobs import Executor, JobOutcome, StageJob
 from synthbench.engine.stage import Stage
 from synthbench.engine.workers import Report, WorkerStart, start_worker, tell_parent, worker_context
 
@@ -30,7 +31,7 @@ SECONDS_TO_END = 60.0
 """How long a worker that is asked to end may save its work and await the answers it has paid for."""
 
 
-class InProcess:
+class InProcess(Executor):
     """Runs each job at once, in this process."""
 
     def __init__(self) -> None:
@@ -40,10 +41,6 @@ class InProcess:
     def capacity(self) -> int:
         """1, or 0 until `wait` has returned the finished job."""
         return 0 if self._finished else 1
-
-    def fits(self, stage: Stage) -> bool:
-        """Return True: the stage has the whole machine."""
-        return True
 
     def submit(self, job: StageJob) -> None:
         """Run the job to its end."""
@@ -66,8 +63,8 @@ class _Worker:
     sees: tuple[str, ...] | None = None
 
 
-class LocalProcesses:
-    """Runs up to `num_processes` jobs at a time, each in a process of its own.
+class LocalProcesses(Executor):
+    """Runs up to `num_processes` jobs at a time, each in a process of its own; further jobs wait.
 
     With `devices`, a job runs in a process that sees only the job's GPUs. CUDA fixes the visible GPUs at its
     first use, and importing torch takes seconds. So a process keeps its GPUs, and a job goes to an idle
@@ -85,7 +82,12 @@ class LocalProcesses:
         self._relays: list[tuple[threading.Thread, Connection[str | Report, str | Report]]] = []
         self._devices = devices
         self._idle: list[_Worker] = []
+        self._waiting: deque[StageJob] = deque()
         self._running: dict[Future[JobOutcome], tuple[StageJob, _Worker, GPULease]] = {}
+
+    def __len__(self) -> int:
+        """The number of unfinished jobs."""
+        return len(self._waiting) + len(self._running)
 
     @property
     def capacity(self) -> int:
@@ -97,7 +99,15 @@ class LocalProcesses:
         return self._devices is None or self._devices.fits(stage)
 
     def submit(self, job: StageJob) -> None:
-        """Send the job to a process, which reports progress as plain lines."""
+        """Send the job to a process, which reports progress as plain lines, once one is free."""
+        self._waiting.append(job)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._waiting and self.capacity:
+            self._start(self._waiting.popleft())
+
+    def _start(self, job: StageJob) -> None:
         lease, sees, runtime = GPULease(), None, job.runtime
         if self._devices is not None:
             first = job.stages[0]
@@ -113,12 +123,14 @@ class LocalProcesses:
         self._running[future] = (job, worker, lease)
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs: at least one, or [] after `seconds`."""
+        """Return finished jobs: at least one if any runs, or [] after `seconds`."""
         if not self._running:
             return []
         first = concurrent.futures.FIRST_COMPLETED
         done, _ = concurrent.futures.wait(self._running, seconds, return_when=first)
-        return [self._finished(future) for future in done]
+        finished = [self._finished(future) for future in done]
+        self._start_waiting()
+        return finished
 
     def _take(self, sees: tuple[str, ...] | None) -> _Worker:
         """Return the most recently idle process that sees these GPUs, else start a new one."""

@@ -226,10 +226,9 @@ class RunMonitor:
         The first report is only the starting point: its units include loading, or come from a former run.
         """
         report = self._report(stages)
-        if report is None or report.first == report.done:
+        if report is None or not report.rate:
             return None
-        pace = (report.last - report.began) / (report.done - report.first)
-        return max(0.0, (report.total - report.done) * pace - (self.clock() - report.last))
+        return max(0.0, (report.total - report.done) / report.rate - (self.clock() - report.last))
 
     def _of(self, stages: Iterable[Stage]) -> TimeLeft:
         """Add up estimates."""

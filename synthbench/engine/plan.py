@@ -1,7 +1,7 @@
 """The stages of an experiment, the runs that need them, and the state of both: cached, to run, stale."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
@@ -91,31 +91,20 @@ def statuses(plan: Plan, store: Store) -> list[StageStatus]:
 
     The state is "unknown" if the identity depends on missing data or models.
     """
-    with store.listed(plan.stages):
-        return _statuses(plan, store)
-
-
-def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
-    num_runs = Counter(identity for run in plan.runs for identity in needed_by(run))
     known: dict[str, str] = {}
     with suppress(DamagedFileError):  # a run reports the damage and rewrites the addresses
         known = store.addresses.of(plan.experiment.name)
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
-    begun = store.begun()
     states: dict[str, tuple[State, str]] = {}
-    for identity, stage in plan.stages.items():
-        if identity in plan.unsure:
-            states[identity] = ("unknown", "whether they are cached: what they depend on is not at hand")
-            continue
-        states[identity] = _state(stage, store, previous, begun)
-        winner = None
-        if states[identity][0] == "cached":
-            try:
-                winner = Artifacts(store).chosen_input(stage)
-            except ArtifactDamagedError as damage:
-                states[identity] = ("damaged", str(damage))
-        if winner is not None and states[winner.identity][0] != "cached":
-            states[identity] = ("to run", "the model that it chose is gone")
+    with store.listed(plan.stages):
+        begun = store.begun()
+        for identity, stage in plan.stages.items():
+            if identity in plan.unsure:
+                why = "whether they are cached: what they depend on is not at hand"
+                states[identity] = ("unknown", why)
+            else:
+                states[identity] = _state(stage, store, previous.get(identity), begun, states)
+    num_runs = Counter(identity for run in plan.runs for identity in needed_by(run))
     missing = {identity for identity, (state, _) in states.items() if state != "cached"}
     needed = {each.identity for each in to_compute(plan.targets, lambda each: each.identity in missing)}
     result = []
@@ -127,17 +116,26 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     return result
 
 
-def _state(stage: Stage, store: Store, previous: dict[str, str], begun: set[str]) -> tuple[State, str]:
+def _state(
+    stage: Stage,
+    store: Store,
+    old: str | None,
+    begun: Collection[str],
+    earlier: Mapping[str, tuple[State, str]],
+) -> tuple[State, str]:
+    """Return a stage's state; `old`: the last run's identity at its address, `earlier`: inputs' states."""
     identity = stage.identity
     if store.has(identity):
         try:
             store.check(identity)
+            winner = Artifacts(store).chosen_input(stage)
         except ArtifactDamagedError as damage:
             return "damaged", str(damage)
+        if winner is not None and earlier[winner.identity][0] != "cached":
+            return "to run", "the model that it chose is gone"
         return "cached", ""
     if identity in begun:
         return "resumable", "begun by an earlier run"
-    old = previous.get(identity)
     info = store.info(old) if old and old != identity else None
     if info is not None and info.get("spec"):
         return "stale", difference(info["spec"], stage.spec)
@@ -149,30 +147,10 @@ def needed_by(run: PlannedRun) -> set[str]:
     return {stage.identity for stage in to_compute(run.ends, lambda _: True)}
 
 
-@dataclass(frozen=True)
-class RowStatus:
-    """A row's counts of runs, stages to run and cached stages; `num_unknown` of those to run may be cached.
-
-    A stage that rows share counts in each of them. An unneeded stage counts in none.
-    """
-
-    label: str
-    num_runs: int
-    num_to_run: int
-    num_cached: int
-    num_unknown: int
-
-
-def row_statuses(plan: Plan, found: Sequence[StageStatus]) -> list[RowStatus]:
-    """Count the states of a plan's stages by row, in the order of the rows."""
-    to_run = {each.stage.identity for each in found if each.is_to_run}
-    cached = {each.stage.identity for each in found if each.state == "cached"}
-    unknown = {each.stage.identity for each in found if each.state == "unknown"}
-    stages: dict[str, set[str]] = {}
-    num_runs = Counter(run.variant.label for run in plan.runs)
+def of_rows(plan: Plan, found: Sequence[StageStatus]) -> dict[str, list[StageStatus]]:
+    """Return the states of each row's stages; a stage that rows share is in each of them."""
+    needed: dict[str, set[str]] = {}
     for run in plan.runs:
-        stages.setdefault(run.variant.label, set()).update(needed_by(run))
-    return [
-        RowStatus(label, num_runs[label], *(len(needed & some) for some in (to_run, cached, unknown)))
-        for label, needed in stages.items()
-    ]
+        needed.setdefault(run.variant.label, set()).update(needed_by(run))
+    states = {each.stage.identity: each for each in found}
+    return {label: [states[identity] for identity in stages] for label, stages in needed.items()}

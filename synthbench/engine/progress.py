@@ -17,13 +17,16 @@ SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 
 
 @contextmanager
-def repeating(call: Callable[[], object], pause: Callable[[], float]) -> Iterator[None]:
-    """Call a function after each pause within the block, in a thread that ends with the block."""
+def repeating(
+    call: Callable[[], object], pause: Callable[[], float], at_end: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Call a function after each pause within the block, in a thread; at the end it calls `at_end`."""
     is_over = threading.Event()
 
     def repeat() -> None:
         while not is_over.wait(pause()):
             call()
+        at_end()
 
     thread = threading.Thread(target=repeat, daemon=True)
     thread.start()

@@ -8,8 +8,8 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
-from synthbench.engine.elsewhere import Beside, lost, stays
-from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.elsewhere import lost, stays
+from synthbench.engine.jobs import Executor, JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.monitor import duration
 from synthbench.engine.ray_live import LiveNodes, marker_in
@@ -32,7 +32,7 @@ NeedsOf = Callable[[Stage, float], Needs]
 """Returns a stage's resources, from the stage and the most GPUs that a node has."""
 
 
-class RayCluster:
+class RayCluster(Executor):
     """Runs jobs on a cluster's nodes, but stages that ask an LLM or read sources on this machine.
 
     So one machine writes answers and ledger, and only this machine needs the data. If a job's worker is lost,
@@ -50,7 +50,7 @@ class RayCluster:
         self._nodes = nodes
         self._needs_of = needs
         self._runtime = runtime
-        self._beside = Beside(beside)
+        self._beside = beside
         self._clock = time.monotonic
         self._unfit_since: dict[Needs, float] = {}
         self._reports = _ProgressReports()
@@ -91,10 +91,6 @@ class RayCluster:
         most = max(LEAST_JOBS, JOBS_PER_CORE * cores)
         return max(0, most - len(self._workers) - len(self._beside))
 
-    def fits(self, stage: Stage) -> bool:
-        """Return True: Ray queues a stage until a node is free."""
-        return True
-
     def submit(self, job: StageJob) -> None:
         """Send a job to the cluster, or to a process on this machine."""
         if stays(job):
@@ -134,7 +130,7 @@ class RayCluster:
 
     def _finished_here(self, seconds: float | None) -> list[tuple[StageJob, JobOutcome]]:
         # Without jobs there, nothing else waits between two looks after the servers.
-        finished = self._beside.finished(
+        finished = self._beside.wait(
             0.0 if self._workers else SECONDS_BETWEEN_LOOKS if self._servers else seconds
         )
         for job, _ in finished:

@@ -5,15 +5,14 @@ import fnmatch
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.config.llm import NamedLLM
 from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
-from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.jobs import Executor, JobOutcome, StageJob
 from synthbench.engine.leases import StageBusyError
-from synthbench.engine.monitor import RunMonitor, failure_line
+from synthbench.engine.monitor import RunMonitor, failure_line, titled
 from synthbench.engine.plan import Plan
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
@@ -26,23 +25,6 @@ from synthbench.llm.endpoint_check import check_endpoint
 SECONDS_BETWEEN_ATTEMPTS = 0.3
 UsableStages = dict[tuple[str, bool], bool]
 """Results of artifact checks, by identity and thoroughness."""
-
-
-class Executor(Protocol):
-    """Runs jobs."""
-
-    @property
-    def capacity(self) -> int:
-        """The number of further jobs that it accepts now."""
-
-    def fits(self, stage: Stage) -> bool:
-        """Return whether the stage's resources are free now; always True if nothing runs."""
-
-    def submit(self, job: StageJob) -> None:
-        """Start a job."""
-
-    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs: at least one if any runs, or [] after about so many seconds."""
 
 
 @dataclass
@@ -411,9 +393,8 @@ class Runner:
             report.shared.append(by_identity[identity])
             self.progress.say(f"shared {by_identity[identity]}: another process has computed it")
         if outcome.executed:
-            first = str(by_identity[outcome.executed[0]])
-            more = f" and {len(outcome.executed) - 1} more" if len(outcome.executed) > 1 else ""
-            self.progress.say(f"done {first}{more} in {outcome.seconds:.1f} s")
+            done = titled([by_identity[identity] for identity in outcome.executed])
+            self.progress.say(f"done {done} in {outcome.seconds:.1f} s")
 
 
 def _asks(stages: Sequence[Stage]) -> bool:

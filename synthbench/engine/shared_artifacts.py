@@ -194,16 +194,15 @@ class SharedArtifacts:
         folder = self._copies.folder(identity)
         self._keep_one_attempt(identity, record)
         missing = [name for name in names if not _is_copy(folder / name, record["files"][name])]
-        for _, fault in at_once(lambda name: self._download(identity, record, name), missing):
+
+        def get(name: str) -> str:
+            key = attempt_key(identity, record["attempt"], name)
+            return download(self._objects, key, folder / name, name, record["files"][name])
+
+        for _, fault in at_once(get, missing):
             if fault:
                 self._withdraw(identity, record)
                 raise ArtifactDamagedError(identity, fault)
-
-    def _download(self, identity: str, record: Mapping[str, Any], name: str) -> str:
-        """Download a recorded file to this machine; return its fault, "" if it has none."""
-        file = self._copies.folder(identity) / name
-        key = attempt_key(identity, record["attempt"], name)
-        return download(self._objects, key, file, name, record["files"][name])
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
         """Delete this machine's copy if the artifact has been recomputed since."""

@@ -229,16 +229,13 @@ def _gap(after: int, entries: Iterable[LedgerEntry]) -> str | None:
     return None
 
 
-class CountedHold:
+class CountedHold(AbstractContextManager["CountedHold"]):
     """Holds the ledger while any of several jobs uses it; left at the end of the block."""
 
     def __init__(self, hold: Callable[[], AbstractContextManager[object]]) -> None:
         self._hold = hold
         self._held = ExitStack()
         self._num_users = 0
-
-    def __enter__(self) -> "CountedHold":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._held.close()

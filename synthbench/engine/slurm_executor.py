@@ -13,8 +13,8 @@ from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
-from synthbench.engine.elsewhere import Beside, lost, own_code, stays
-from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.elsewhere import lost, own_code, stays
+from synthbench.engine.jobs import Executor, JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.slurm import WORKING, Script, Slurm
@@ -42,7 +42,7 @@ class _Sent:
     losses: int = 0
 
 
-class SlurmArrays:
+class SlurmArrays(Executor):
     """Runs jobs in Slurm's tasks, but stages that ask an LLM or read sources on this machine.
 
     If a job's task dies, the job restarts, up to `retries` times. A task that ends for its time limit, or is
@@ -61,7 +61,7 @@ class SlurmArrays:
         self._queue = queue
         self._gpus_of = gpus_of
         self._retries = retries
-        self._beside = Beside(beside)
+        self._beside = beside
         self._sent: dict[int, _Sent] = {}
         self._last_number = 0
 
@@ -70,10 +70,6 @@ class SlurmArrays:
         """The number of further jobs that the queue takes."""
         most = JOBS_PER_TASK * self._pool.slurm.settings.tasks
         return max(0, most - len(self._sent) - len(self._beside))
-
-    def fits(self, stage: Stage) -> bool:
-        """Return True: a stage waits in the queue until a task is free."""
-        return True
 
     def submit(self, job: StageJob) -> None:
         """Queue a job for a task, or for a process on this machine."""
@@ -88,7 +84,7 @@ class SlurmArrays:
         Raises UserError if no task can work.
         """
         while self._sent or self._beside:
-            here = self._beside.finished(SECONDS_BETWEEN_LOOKS if self._sent else seconds)
+            here = self._beside.wait(SECONDS_BETWEEN_LOOKS if self._sent else seconds)
             finished = [*here, *(self._finished_there() if self._sent else ())]
             if not finished and not self._beside:
                 time.sleep(SECONDS_BETWEEN_LOOKS)

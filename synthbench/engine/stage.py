@@ -183,18 +183,16 @@ class Stage:
         return f"{self.kind} {self.label or self.operation.component}"
 
 
-def ancestors(ends: Iterable[Stage], without: str | None = None) -> Iterator[Stage]:
+def ancestors(ends: Iterable[Stage], without: str | tuple[()] = ()) -> Iterator[Stage]:
     """Yield the stages and all that they depend on, each once, inputs first.
 
     `without`: inputs whose names begin so are left out.
     """
-
-    def onwards(stage: Stage) -> Mapping[str, Stage]:
-        if without is None:
-            return stage.inputs
-        return {name: source for name, source in stage.inputs.items() if not name.startswith(without)}
-
-    return _reached(ends, onwards, lambda _: True)
+    return _reached(
+        ends,
+        lambda stage: [source for name, source in stage.inputs.items() if not name.startswith(without)],
+        lambda _: True,
+    )
 
 
 def to_compute(ends: Iterable[Stage], is_missing: Callable[[Stage], bool]) -> Iterator[Stage]:
@@ -202,12 +200,12 @@ def to_compute(ends: Iterable[Stage], is_missing: Callable[[Stage], bool]) -> It
 
     The walk stops at stages that are not missing.
     """
-    return _reached(ends, lambda stage: stage.reads, is_missing)
+    return _reached(ends, lambda stage: stage.reads.values(), is_missing)
 
 
 def _reached(
     ends: Iterable[Stage],
-    onwards: Callable[[Stage], Mapping[str, Stage]],
+    onwards: Callable[[Stage], Iterable[Stage]],
     through: Callable[[Stage], bool],
 ) -> Iterator[Stage]:
     seen: set[str] = set()
@@ -215,7 +213,7 @@ def _reached(
     def reached(stage: Stage) -> Iterator[Stage]:
         if stage.identity not in seen and through(stage):
             seen.add(stage.identity)
-            for source in onwards(stage).values():
+            for source in onwards(stage):
                 yield from reached(source)
             yield stage
 

@@ -84,15 +84,12 @@ class Rubbish:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def set_aside(self, folder: Path) -> Path:
-        """Move a folder here atomically; return its new path."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return folder.rename(self._folder / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
-
     def discard(self, folder: Path) -> None:
         """Delete a folder, atomically for other processes."""
         if folder.exists():
-            shutil.rmtree(self.set_aside(folder), ignore_errors=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            aside = folder.rename(self._folder / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
+            shutil.rmtree(aside, ignore_errors=True)
 
     def holdings(self) -> list[Holding]:
         """Return the folders that killed removals left behind."""

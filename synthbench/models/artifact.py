@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, first_fault
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
@@ -208,8 +208,7 @@ def _description(folder: Path) -> dict[str, Any]:
     try:
         described = _Description.model_validate(found)
     except ValidationError as error:
-        key = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise UserError(f"{path}: not a model's description: {key}: {error.errors()[0]['msg']}") from None
+        raise UserError(f"{path}: not a model's description: {first_fault(error)}") from None
     from synthbench.models.pair_scorer import BASELINES
 
     if described.baseline is not None and described.baseline not in BASELINES:

@@ -20,6 +20,7 @@ from synthbench.config.precisions import check_precisions
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.bars import RichProgress
+from synthbench.engine.jobs import Executor
 from synthbench.engine.local_executors import executor
 from synthbench.engine.monitor import RunMonitor
 from synthbench.engine.plan import Plan, statuses
@@ -27,7 +28,7 @@ from synthbench.engine.progress import PlainProgress, QuietProgress
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.run_notes import telling
-from synthbench.engine.runner import Executor, Runner, RunReport, matching
+from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.shared_ledger import CountedHold
 from synthbench.engine.slurm_executor import slurm_arrays
 from synthbench.engine.store import Store, disk_errors
@@ -134,12 +135,16 @@ def compute(
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
     )
-    in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
-    llm_servers = llms_on_demand(progress, are_elsewhere=runtime.executor == "ray")
-    executing = _executing(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
     spent = partial(ledger.spent, store.answers, experiment.name)
-    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as (workers, asking):
+    with (
+        disk_errors(store.root),
+        store.locks.run(f"experiment {experiment.name}", plan.stages) as name,
+        llms_on_demand(progress, are_elsewhere=runtime.executor == "ray") as llm,
+        # Ends after the workers: at Ctrl-C, they await what they have asked, and this sends the answers.
+        CountedHold(store.ledger.held) as asking,
+        _executor(plan, store, runtime, jobs, progress) as workers,
+    ):
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor, asking)
         told = telling(store, name, experiment.name, monitor, spent)
         with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
@@ -202,18 +207,6 @@ def _live_tracking(
         return runs_so_far(plan, store, missing) if missing else ()
 
     return live_tracking(MlflowTracker(home()), names, so_far, progress.say)
-
-
-@contextmanager
-def _executing(
-    plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
-) -> Iterator[tuple[Executor, CountedHold]]:
-    """Yield the executor of the stages, and the hold on the ledger, which ends after the executor's workers.
-
-    At Ctrl-C, workers await what they have asked, and the turn at the ledger sends these answers.
-    """
-    with CountedHold(store.ledger.held) as asking, _executor(plan, store, runtime, jobs, progress) as workers:
-        yield workers, asking
 
 
 def _executor(

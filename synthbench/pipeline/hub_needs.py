@@ -2,17 +2,15 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from synthbench.base.errors import NotAvailableError, UserError
+from synthbench.base.frozen import sections
 from synthbench.config.experiment import Experiment
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import Plan
-from synthbench.engine.stage import Stage
+from synthbench.engine.stage import Operation, Stage
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, Kind, is_reachable
 from synthbench.models import reference
@@ -40,21 +38,13 @@ def sources_of(stages: Iterable[Stage]) -> list[tuple[SourceBase, Roots]]:
     return [(source, roots) for source, roots in found if source.hub_files(roots)]
 
 
-def _files(value: Any) -> Iterator[Files]:  # noqa: ANN401 - an operation, or whatever its settings hold
-    if isinstance(value, ReadSource):
-        yield from value.source.hub_files(value.roots)
-    elif isinstance(value, Pretrained | NamedLanguageModel | ServedLLM):
-        if _is_on_hub(value):
-            yield ModelFiles(HubRepository("model", str(value.model), value.revision))
-    elif isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _files(getattr(value, name))
-    elif isinstance(value, Mapping):
-        yield from (each for inner in value.values() for each in _files(inner))
-    elif isinstance(value, list | tuple):
-        yield from (each for inner in value for each in _files(inner))
-    elif is_dataclass(value):
-        yield from (each for field in fields(value) for each in _files(getattr(value, field.name)))
+def _files(operation: Operation) -> Iterator[Files]:
+    if isinstance(operation, ReadSource):
+        yield from operation.source.hub_files(operation.roots)
+        return
+    for model in sections(operation):
+        if isinstance(model, Pretrained | NamedLanguageModel | ServedLLM) and _is_on_hub(model):
+            yield ModelFiles(HubRepository("model", str(model.model), model.revision))
 
 
 def _is_on_hub(model: Pretrained | NamedLanguageModel | ServedLLM) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from synthbench.base.durability import DamagedFileError, seal, unseal
+from synthbench.base.errors import first_fault
 from synthbench.base.patterns import linear_pattern
 from synthbench.engine.listing import at_once
 from synthbench.engine.objects import FolderObjects
@@ -128,8 +129,7 @@ class Registrations:
         except DamagedFileError as damage:
             return f"damaged: it {damage}"
         except ValidationError as error:
-            where = ".".join(map(str, error.errors()[0]["loc"]))
-            return f"not a registration of this version: {where}: {error.errors()[0]['msg']}"
+            return f"not a registration of this version: {first_fault(error)}"
 
 
 def _key(name: Identity) -> str:

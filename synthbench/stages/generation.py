@@ -56,23 +56,22 @@ class Generate(AskingOperation[Method]):
         """Check each unit of the journal: its records must be valid for a data set."""
         journal = Journal(folder / JOURNAL)
         journal.repair()
-        try:
-            self.check_units(journal)
-        except _INVALID_RECORDS as fault:
-            raise UserError(f"its journal is not what such a stage writes: {in_one_line(fault)}") from fault
+        self.check_units(journal, "its journal")
 
-    def check_units(self, units: Journal) -> None:
-        """Raise one of `_INVALID_RECORDS` if a unit's records are not valid for a data set."""
+    def check_units(self, units: Journal, title: str) -> None:
+        """Raise UserError, which begins with `title`, if a unit's records are not valid for a data set."""
         kept, failures = (
             CheckedRecords(kind, lambda _: None) for kind in (self.plugin.record_kind, RecordKind.FAILURE)
         )
-        for entry in units.read():
-            made = _Entry.model_validate(entry)
-            for row in made.records:
-                record = record_from_entry(row)
-                (failures if record.kind == RecordKind.FAILURE else kept).add(record)
-        kept.finish()
-        failures.finish()
+        try:
+            for entry in units.read():
+                for row in _Entry.model_validate(entry).records:
+                    record = record_from_entry(row)
+                    (failures if record.kind == RecordKind.FAILURE else kept).add(record)
+            kept.finish()
+            failures.finish()
+        except _INVALID_RECORDS as fault:
+            raise UserError(f"{title} is not what such a stage writes: {in_one_line(fault)}") from fault
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate the units missing from the journal, then write the data set, ordered by unit.
@@ -182,11 +181,8 @@ class GenerateShard(Generate):
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
         """Check each unit: its records must be valid for a data set."""
-        try:
-            _read_counts(folder)
-            self.check_units(Journal(folder / UNITS_FILE))
-        except _INVALID_RECORDS as fault:
-            raise UserError(f"{folder}: is not what such a stage writes: {in_one_line(fault)}") from fault
+        _read_counts(folder)
+        self.check_units(Journal(folder / UNITS_FILE), f"{folder}:")
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Make the units missing from the journal; write all units and the method's counts."""

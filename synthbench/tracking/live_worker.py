@@ -1,12 +1,12 @@
 """Record an experiment in MLflow while it runs, by a thread of the run."""
 
 import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from synthbench.base.errors import UserError
+from synthbench.engine.progress import repeating
 from synthbench.reporting.results import RunResult
 from synthbench.tracking.live import LiveNames, LiveRuns
 from synthbench.tracking.mlflow_tracker import MlflowTracker
@@ -45,16 +45,12 @@ def live_tracking(
             yield
             return
         worker = _LiveWorker(tracker, names, so_far, say)
-        thread = threading.Thread(target=worker.run, name="live tracking", daemon=True)
-        thread.start()
-        try:
-            yield
-        except BaseException:
-            worker.is_interrupted = True
-            raise
-        finally:
-            worker.is_over.set()
-            thread.join()
+        with repeating(worker.update, lambda: SECONDS_BETWEEN_UPDATES, worker.end):
+            try:
+                yield
+            except BaseException:
+                worker.is_interrupted = True
+                raise
 
 
 @dataclass
@@ -64,20 +60,18 @@ class _LiveWorker:
     so_far: SoFar
     say: Callable[[str], None]
     is_interrupted: bool = False
-    is_over: threading.Event = field(default_factory=threading.Event)
     live: LiveRuns | None = None
     has_said: bool = False
 
-    def run(self) -> None:
-        """Update until the run is over; after an interruption, record the last state."""
-        while not self.is_over.wait(SECONDS_BETWEEN_UPDATES):
-            self._update()
+    def end(self) -> None:
+        """Mark what the run has not finished; after an interruption, record the last state before."""
         if self.is_interrupted:
-            self._update()
+            self.update()
         if self.live is not None:
             self._guarded(self.live.end)
 
-    def _update(self) -> None:
+    def update(self) -> None:
+        """Record the state so far."""
         known = list(self.so_far())
         if known:
             self._guarded(lambda: self._log(known))

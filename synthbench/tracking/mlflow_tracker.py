@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from synthbench.base.errors import UserError, did_you_mean, in_one_line
+from synthbench.base.errors import UserError, did_you_mean, first_fault, in_one_line
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
@@ -392,8 +392,5 @@ def _read_result(client: "MlflowClient", run_id: str) -> ExperimentResult:
     try:
         return ExperimentResult.model_validate_json(text)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise UserError(
-            f"{RESULT_FILE} of MLflow run {run_id} can't be read: {where}: {fault['msg']}; run again"
-        ) from error
+        fault = first_fault(error)
+        raise UserError(f"{RESULT_FILE} of MLflow run {run_id} can't be read: {fault}; run again") from error

@@ -108,7 +108,9 @@ def test_the_age_of_unfinished_work_is_that_of_its_newest_file(filled: Store) ->
 
 
 def test_a_killed_removal_is_completed(filled: Store) -> None:
-    grave = filled.rubbish.set_aside(filled.folder(OTHER))
+    grave = filled.root / "discarded" / f"{OTHER}-1-1"
+    grave.parent.mkdir()
+    filled.folder(OTHER).rename(grave)
     assert [holding.kind for holding in take_inventory(filled).removable(30)] == ["discarded"]
     clean(filled, 30)
     assert not grave.exists()
