@@ -58,9 +58,11 @@ class Document:
         inner = {own: location for own, location in self.locations.items() if own[: len(path)] == path}
         return Document(self.mapping(*path), {own[len(path) :]: each for own, each in inner.items()})
 
-    def replaced(self, path: KeyPath, value: object) -> "Document":
-        """Return a copy with another value at a path; does not modify data shared with other documents."""
-        return Document(_replaced(self.data, path, value), self.locations)
+    def replaced(
+        self, path: KeyPath, value: object, locations: Mapping[KeyPath, str] | None = None
+    ) -> "Document":
+        """Return a copy with another value at a path, and further locations; shared data stay as they are."""
+        return Document(_replaced(self.data, path, value), {**self.locations, **(locations or {})})
 
 
 def _replaced(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401

@@ -12,7 +12,7 @@ from synthbench.config.documents import Document, texts_in
 from synthbench.config.llm import NamedLLM
 from synthbench.config.precisions import GivenPrecision
 from synthbench.config.published_tables import PublishedAudit, PublishedValue
-from synthbench.config.schema import PartRole
+from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.config.table_options import TableOptions
 from synthbench.models.pretrained import Prompts
 from synthbench.plugins.contracts import Method, Step
@@ -67,14 +67,6 @@ class Selection:
     evaluator: Evaluator
     sources: tuple[str, ...]
     parts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SeedOptimization:
-    """Start `seeds` trainings; after the share `at` of their steps, only the best on dev continues."""
-
-    seeds: int
-    at: float
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ class RunConfig:
     evaluations: tuple[EvaluationPlan, ...]
     audits: tuple[AuditPlan, ...]
     parameters: Mapping[str, Any]
-    seed_optimization: SeedOptimization | None = None
+    seed_optimization: SeedOptimizationSection | None = None
     starts_from: str = ""
     """The variant whose trained model the training starts from; "": the base."""
     start: Start | None = None

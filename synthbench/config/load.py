@@ -1,5 +1,6 @@
 """Loads and validates an experiment file with its profile and overrides; reports all faults at once."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,13 +81,13 @@ class _ExperimentLoader:
         self.original, self.document, self.substitute = request.file, request.substituted, request.substitute
         self.file_document = without_removed(request.file)
         self.at = Cursor(self.document, self.problems)
-        self.replaced = dict.fromkeys(replacements(request.document, self.document))
+        self.replaced = dict.fromkeys(replacements(request.document.data, self.document.data))
         sources = Cursor(request.document, self.problems)["sources"]
         self._check_replaced([sources[name] for name in sources.mapping], AnySource)
         if self.substitute.llm:
             self._check_replaced(_llms_at(Cursor(request.file, self.problems)), AnyLLM)
-            both = (request.file, request.document)
-            llms = (Document({key: each.data.get(key) for key in LLM_KEYS}) for each in both)
+            both = (request.file.data, request.document.data)
+            llms = ({key: each.get(key) for key in LLM_KEYS} for each in both)
             self.replaced |= dict.fromkeys(replacements(*llms))
         # The faults of these sections are noted when the whole file is parsed.
         scratch = Cursor(self.document, Problems(self.folder))
@@ -244,7 +245,7 @@ class _ExperimentLoader:
         for chosen, candidate in candidates_of(at, self.most_candidates):
             judged = substitute_oracle(candidate, self.substitute.oracle)
             substituted = substitute_models(judged, self.substitute, problems)
-            self.replaced |= dict.fromkeys(replacements(judged, substituted))
+            self.replaced |= dict.fromkeys(replacements(judged.data, substituted.data))
             is_of_file &= substituted.data == candidate.data
             self.precisions |= dict.fromkeys(given_precisions(substituted))
             reader = RunReader(self.components, substituted, problems, draws_data=self.draws_data)
@@ -286,7 +287,7 @@ class _ExperimentLoader:
         ]
         others += [audit.sheets for config in configs for audit in config.audits]
         found = named_files(documents, section.sources.values(), roots, configs, others)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(filter(os.path.lexists, found)))
 
     def _remarks(self) -> Iterator[str]:
         """Yield remarks on the profile's replacements and on an unused LLM."""

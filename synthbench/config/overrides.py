@@ -8,6 +8,7 @@ from typing import Any
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.documents import (
     Document,
+    KeyPath,
     expand_dotted,
     merge,
     parse_document,
@@ -124,8 +125,8 @@ def _with_llm_in_full(document: Document, patch: Document) -> Document:
     for path in (("llm",), *(("llms", name) for name in patch.mapping("llms"))):
         given = document.at(path)
         if isinstance(given, str) and isinstance(patch.at(path), dict):
-            locations = {**document.locations, (*path, "endpoint"): document.location(path)}
-            document = Document(document.replaced(path, {"endpoint": given}).data, locations)
+            location: dict[KeyPath, str] = {(*path, "endpoint"): document.location(path)}
+            document = document.replaced(path, {"endpoint": given}, location)
     return document
 
 

@@ -1,6 +1,5 @@
 """Permissions of an experiment file: key variables, hosts, code, and local files."""
 
-import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -209,20 +208,20 @@ def named_files(
     configs: Iterable[RunConfig],
     others: Iterable[Any],
 ) -> Iterator[Path]:
-    """Yield each existing local file and folder that an experiment names."""
+    """Yield each local file and folder that an experiment names."""
     locations = (each for document in documents for each in document.locations.values())
     for file in dict.fromkeys(location.rpartition(":")[0] for location in locations):
         # Values from the command line and built-in values have no file.
         if file:
-            yield from _existing(Path(file))
+            yield Path(file)
     for source in sources:
         in_data_folder = source is not None and source.needs_data_folder(roots)
         if in_data_folder and roots.data is None:
             continue
         if isinstance(source, FileSource | CorpusSource | DocumentsSource) and not source.is_on_hub(roots):
-            yield from _existing(source.path(roots))
+            yield source.path(roots)
         elif in_data_folder and roots.data is not None:
-            yield from _existing(roots.data)
+            yield roots.data
     for config in configs:
         yield from (path for plugin in plugins_of(config) for path in _of_settings(plugin))
     yield from (path for other in others for path in _of_settings(other))
@@ -237,7 +236,7 @@ def plugins_of(config: RunConfig) -> list[Any]:
 
 def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold
     if isinstance(value, RootedName | Path):
-        yield from _existing(path_of(value) if isinstance(value, RootedName) else value)
+        yield path_of(value) if isinstance(value, RootedName) else value
     elif isinstance(value, PromptFile):
         yield from _of_settings(value.read_from)
     elif isinstance(value, BaseModel):
@@ -246,8 +245,3 @@ def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever setti
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _of_settings(item)
-
-
-def _existing(path: Path) -> Iterator[Path]:
-    if os.path.lexists(path):
-        yield path

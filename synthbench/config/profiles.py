@@ -228,20 +228,16 @@ def _first_match(name: str, table: Mapping[str, T]) -> T | None:
 _SOURCES = (NAME, "task", "file", "corpus")
 
 
-def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
-    """Yield each model and source that differs: ("gpt2-xl", "gpt2"), ("STSb/dev", "NAME pairs").
+def replacements(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever files hold
+    """Yield each model and source that differs in the data: ("gpt2-xl", "gpt2"), ("STSb/dev", "NAME pairs").
 
     An LLM is named by its model: ("gpt-4o-mini", "the NAME's LLM").
 
     A source on the hub is named by its file: ("org/name/nli.csv", "NAME triplets").
     """
-    yield from _differences(before.data, after.data)
-
-
-def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever the file holds
     if isinstance(before, list) and isinstance(after, list):
         for old, new in zip(before, after, strict=False):
-            yield from _differences(old, new)
+            yield from replacements(old, new)
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return
     named = next((key for key in ("task", "hub", "corpus") if key in before), None)
@@ -256,4 +252,4 @@ def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa:
     if isinstance(before.get("model"), str) and after.get("model") != before["model"]:
         yield before["model"], str(after.get("model"))
     for key, value in before.items():
-        yield from _differences(value, after.get(key))
+        yield from replacements(value, after.get(key))

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.env_file import FILE, env_file
@@ -38,7 +37,8 @@ def with_providers(document: Document, folder: Path) -> Document:
     no provider. Raises UserError if the `.env` can't be read.
     """
     for path in ((LLM,), *((LLMS, name) for name in document.mapping(LLMS))):
-        provider, slash, model = _parts(document.at(path))
+        given = document.at(path)
+        provider, slash, model = given.partition("/") if isinstance(given, str) else ("", "", "")
         if not slash or provider not in PROVIDERS:
             continue
         found = PROVIDERS[provider]
@@ -49,12 +49,8 @@ def with_providers(document: Document, folder: Path) -> Document:
         at_keys: dict[KeyPath, str] = {(*path, key): location for key in section}
         if origin:
             at_keys[(*path, "base_url")] = f"{location}: {origin}"
-        document = Document(document.replaced(path, section).data, {**document.locations, **at_keys})
+        document = document.replaced(path, section, at_keys)
     return document
-
-
-def _parts(given: Any) -> tuple[str, str, str]:  # noqa: ANN401 - whatever the file holds
-    return given.partition("/") if isinstance(given, str) else ("", "", "")
 
 
 def _address(provider: Provider, folder: Path) -> tuple[str, str]:

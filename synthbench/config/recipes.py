@@ -4,7 +4,7 @@ A package ships `recipes.yaml` and names itself under the entry point group `syn
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Annotated, Any, Literal
@@ -82,42 +82,34 @@ class Recipe(Section):
         return [need for need in self.needs if need not in available]
 
 
-@dataclass(frozen=True)
-class _Shipped:
-    recipes: Mapping[str, Recipe]
-    """By title."""
-    faults: tuple[str, ...]
-
-
 def recipes() -> Mapping[str, Recipe]:
     """Return the newest version of every installed recipe, by name."""
-    newest: dict[str, Recipe] = {}
-    for recipe in sorted(_shipped().recipes.values(), key=lambda each: each.version):
-        newest[recipe.name] = recipe
-    return dict(sorted(newest.items()))
+    by_version = sorted(_shipped()[0].values(), key=lambda each: (each.name, each.version))
+    return {recipe.name: recipe for recipe in by_version}
 
 
 def recipe_faults() -> tuple[str, ...]:
     """Return a line on each installed package whose recipes can't be read."""
-    return _shipped().faults
+    return _shipped()[1]
 
 
 def recipe(name: str) -> Recipe:
     """Return the recipe NAME, in its newest version, or NAME@VERSION; raises UserError if there is none."""
     known = recipes()
     bare, at, _ = name.partition("@")
-    found = _shipped().recipes.get(name) if at else known.get(bare)
+    found = _shipped()[0].get(name) if at else known.get(bare)
     if found is not None:
         return found
     if bare in known:
-        versions = [each.version for each in _shipped().recipes.values() if each.name == bare]
+        versions = [each.version for each in _shipped()[0].values() if each.name == bare]
         known_versions = ", ".join(map(str, sorted(versions)))
         raise UserError(f"recipe '{bare}' has no version '{name[len(bare) + 1 :]}'; known: {known_versions}")
     raise UserError("; ".join((f"no recipe is called '{bare}'{did_you_mean(bare, known)}", *recipe_faults())))
 
 
 @cache
-def _shipped() -> _Shipped:
+def _shipped() -> tuple[Mapping[str, Recipe], tuple[str, ...]]:
+    """Return the recipes by title, and a line on each package whose recipes can't be read."""
     found: dict[str, Recipe] = {}
     faults: list[str] = []
     for points in offered("recipes").values():
@@ -131,7 +123,7 @@ def _shipped() -> _Shipped:
             except UserError as error:
                 title = f"recipes of {origin(point.value, point.dist)} are left out"
                 faults += [f"{title}: {message}" for message in error.messages]
-    return _Shipped(found, tuple(faults))
+    return found, tuple(faults)
 
 
 def _read(point: EntryPoint) -> Iterator[Recipe]:

@@ -32,13 +32,11 @@ def without_aliases(document: Document) -> Document:
     A malformed run is returned unchanged; the schema reports it.
     """
     aliases = document.mapping("aliases")
-    locations = dict(document.locations)
     found = document
     for path, name in texts_in(document.data) if aliases else ():
         if _names_a_source(path) and isinstance(aliases.get(name), str):
-            found = found.replaced(path, aliases[name])
-            locations[path] = document.location(("aliases", name))
-    return Document(found.data, locations)
+            found = found.replaced(path, aliases[name], {path: document.location(("aliases", name))})
+    return found
 
 
 def _names_a_source(path: KeyPath) -> bool:

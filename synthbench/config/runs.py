@@ -12,7 +12,6 @@ from synthbench.config.experiment import (
     EvaluationPlan,
     Part,
     RunConfig,
-    SeedOptimization,
     Selection,
 )
 from synthbench.config.parts import PartReader, ancestors_of
@@ -135,7 +134,7 @@ class RunReader:
             "trainer_name": section.trainer,
             "trainer": trainer,
             "selection": selection,
-            "seed_optimization": None if given is None else SeedOptimization(given.seeds, given.at),
+            "seed_optimization": given,
             "starts_from": section.starts_from or "",
         }
 
@@ -201,17 +200,9 @@ class RunReader:
         if isinstance(evaluator, TaskProvider):
             self._check_provided_tasks(at, section, evaluator)
         at.passes(lambda: evaluator.check_learning({key for key in LEARNING if getattr(section, key)}))
-        return EvaluationPlan(
-            section.evaluator,
-            evaluator,
-            section.tasks,
-            section.if_found,
-            # Sorted, so that any order of the same sources shares one stage.
-            tuple(sorted(set(section.exclude))),
-            section.train,
-            section.dev,
-            section.prompts,
-        )
+        # Sorted, so that any order of the same sources shares one stage.
+        changed = {"evaluator": evaluator, "exclude": tuple(sorted(set(section.exclude)))}
+        return EvaluationPlan(section.evaluator, **{**dict(section), **changed})
 
     def _check_provided_tasks(self, at: Cursor, section: EvaluateSection, provider: TaskProvider) -> None:
         """Note unknown tasks, tasks named like a source, and keys that need sources."""
@@ -269,17 +260,7 @@ class RunReader:
             with at["published"].noting():
                 file = path_of(RootedName(published.file, self.components.folder))
                 shown = read_published_audit(file, published.rows, published.columns)
-        return AuditPlan(
-            name,
-            section.part,
-            section.per_label,
-            section.seed,
-            section.oracle,
-            sheets,
-            shown,
-            section.gold,
-            section.positive,
-        )
+        return AuditPlan(name, **{**dict(section), "sheets": sheets, "published": shown})
 
 
 def named_tasks(evaluate: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -137,7 +137,9 @@ class StartLinker:
         if name not in self._names:
             self._add(variant, f"no variant is called '{name}'{did_you_mean(name, self._names)}")
             return config
-        first = next((each for each in self._variants.values() if _is_at(each, name, variant.axes)), None)
+        first = next(
+            (each for each in self._variants.values() if (each.name, each.axes) == (name, variant.axes)), None
+        )
         if first is None:
             # Its own faults are already noted.
             return config
@@ -150,10 +152,6 @@ class StartLinker:
         row, problems = self._rows[variant.label], Problems()
         problems.add(row.document, ("train", "starts_from"), fault)
         self._problems.add(row, problems)
-
-
-def _is_at(variant: Variant, name: str, axes: Mapping[str, str]) -> bool:
-    return variant.name == name and variant.axes == axes
 
 
 def _fault(config: RunConfig, first: Variant) -> str:

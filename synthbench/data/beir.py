@@ -1,5 +1,6 @@
 """Generated questions as a retrieval task in BEIR's layout, which a source with `corpus:` reads."""
 
+from itertools import chain, count
 from pathlib import Path
 
 from synthbench.base.errors import UserError
@@ -34,7 +35,8 @@ def write_retrieval_task(
     for name, text in zip(*map(passages.column, columns), strict=True):
         if text not in id_of:
             bare = " ".join(name.removeprefix("passage/").split())  # a file's name may hold a tab
-            id_of[text] = bare if bare and bare not in used else f"{bare}/{len(id_of)}"
+            names = chain([bare] if bare else [], (f"{bare}/{number}" for number in count(len(id_of))))
+            id_of[text] = next(name for name in names if name not in used)
             used.add(id_of[text])
     numbers: dict[str, int] = {}
     judged: dict[str, dict[tuple[int, str], None]] = {"dev": {}, "test": {}}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,7 @@ from synthbench.data.records import RecordKind
 if TYPE_CHECKING:
     from synthbench.data.likeness import Encode
 
+_T = TypeVar("_T", int, str)
 Row = tuple[str, ...]
 SIMILAR = 0.95
 _AT_ONCE = 512
@@ -33,14 +34,8 @@ class Check(StrEnum):
     EMBEDDING = "embedding"
 
 
-class Finder(Protocol):
-    """Finds test sentences in texts."""
-
-    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
-        """Yield, for each text, the numbers of the test sentences in it."""
-
-    def has(self, texts: Sequence[str]) -> Iterator[bool]:
-        """Yield, for each text, whether it contains a test sentence."""
+Find = Callable[[Sequence[str]], Iterable[Collection[int]]]
+"""Yields, for each text, the numbers of the test sentences in it."""
 
 
 class TestIndex:
@@ -71,15 +66,15 @@ class TestIndex:
         }
         self.sentences = tuple(numbers)
         bare_sentences = [bare(text) for text in self.sentences]
-        makers: dict[Check, Callable[[], Finder]] = {
-            Check.EXACT: lambda: _Lookup(lambda text: (text.strip(),), self.sentences),
-            Check.NORMALISED: lambda: _Lookup(lambda text: (bare(text),), self.sentences),
-            Check.GRAMS: lambda: _Lookup(lambda text: grams(bare(text), words), self.sentences),
-            Check.NEAR: lambda: _Near(bare_sentences, near),
+        makers: dict[Check, Callable[[], Find]] = {
+            Check.EXACT: lambda: _lookup(lambda text: (text.strip(),), self.sentences),
+            Check.NORMALISED: lambda: _lookup(lambda text: (bare(text),), self.sentences),
+            Check.GRAMS: lambda: _lookup(lambda text: grams(bare(text), words), self.sentences),
+            Check.NEAR: lambda: _near(bare_sentences, near),
         }
         self.finders = {check: make() for check, make in makers.items() if check in checks}
         if encode is not None:
-            self.finders[Check.EMBEDDING] = _Nearest(encode, self.sentences, similar)
+            self.finders[Check.EMBEDDING] = _nearest(encode, self.sentences, similar)
         self._groups: dict[str, int] = {}
         self._group_of = [self._groups.setdefault(text, len(self._groups)) for text in bare_sentences]
 
@@ -115,67 +110,49 @@ class TestIndex:
         return found
 
 
-def ordered(first: int, second: int) -> tuple[int, int]:
+def ordered(first: _T, second: _T) -> tuple[_T, _T]:
     """Return the pair in ascending order."""
     return (first, second) if first <= second else (second, first)
 
 
-class _Lookup:
-    """Finds sentences that share a key with a text."""
+def _lookup(keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> Find:
+    """Find sentences that share a key with a text."""
+    # Most keys belong to one sentence, and a set takes ten times as much memory as a tuple of one.
+    numbers: dict[str, tuple[int, ...] | set[int]] = {}
+    for number, sentence in enumerate(sentences):
+        for key in keys(sentence):
+            known = numbers.setdefault(key, (number,))
+            if isinstance(known, set):
+                known.add(number)
+            elif number not in known:
+                numbers[key] = {*known, number}
 
-    def __init__(self, keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> None:
-        self._keys = keys
-        # Most keys belong to one sentence, and a set takes ten times as much memory as a tuple of one.
-        self._known: dict[str, tuple[int, ...] | set[int]] = {}
-        for number, sentence in enumerate(sentences):
-            for key in keys(sentence):
-                known = self._known.setdefault(key, (number,))
-                if isinstance(known, set):
-                    known.add(number)
-                elif number not in known:
-                    self._known[key] = {*known, number}
-
-    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
+    def find(texts: Sequence[str]) -> Iterator[Collection[int]]:
         for text in texts:
-            found = [self._known[key] for key in self._keys(text) if key in self._known]
+            found = [numbers[key] for key in keys(text) if key in numbers]
             yield set().union(*found) if len(found) > 1 else (found[0] if found else ())
 
-    def has(self, texts: Sequence[str]) -> Iterator[bool]:
-        return (any(key in self._known for key in self._keys(text)) for text in texts)
+    return find
 
 
-class _Near:
-    """Finds near-duplicate sentences by MinHash."""
-
-    def __init__(self, bare_sentences: Sequence[str], threshold: float) -> None:
-        self._index = NearDuplicates(bare_sentences, threshold)
-
-    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
-        return self._index.find([bare(text) for text in texts])
-
-    def has(self, texts: Sequence[str]) -> Iterator[bool]:
-        return self._index.has([bare(text) for text in texts])
+def _near(bare_sentences: Sequence[str], threshold: float) -> Find:
+    """Find near-duplicate sentences by MinHash."""
+    index = NearDuplicates(bare_sentences, threshold)
+    return lambda texts: index.find([bare(text) for text in texts])
 
 
-class _Nearest:
-    """Finds sentences whose embeddings have at least a given cosine with a text's."""
+def _nearest(encode: "Encode", sentences: Sequence[str], threshold: float) -> Find:
+    """Find sentences whose embeddings have at least a given cosine with a text's."""
+    if not sentences:
+        return lambda texts: [()] * len(texts)
+    matrix = directions(encode(sentences))
 
-    def __init__(self, encode: "Encode", sentences: Sequence[str], threshold: float) -> None:
-        self._encode = encode
-        self._matrix = directions(encode(sentences)) if sentences else None
-        self._threshold = threshold
-
-    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
+    def find(texts: Sequence[str]) -> Iterator[Collection[int]]:
         for start in range(0, len(texts), _AT_ONCE):
-            some = texts[start : start + _AT_ONCE]
-            if self._matrix is None:
-                yield from (() for _ in some)
-                continue
-            for cosines in directions(self._encode(some)) @ self._matrix.T:
-                yield tuple((cosines >= self._threshold).nonzero()[0].tolist())
+            for cosines in directions(encode(texts[start : start + _AT_ONCE])) @ matrix.T:
+                yield tuple((cosines >= threshold).nonzero()[0].tolist())
 
-    def has(self, texts: Sequence[str]) -> Iterator[bool]:
-        return map(bool, self.find(texts))
+    return find
 
 
 class Counts(BaseModel):
@@ -262,41 +239,25 @@ def search(batches: Iterable[Sequence[Row]], index: TestIndex) -> Findings:
 
     Memory grows with the number of sentences found, not with the size of the training data.
     """
-    running = _Search(index)
+    findings = Findings(tuple(index.finders))
+    counted: dict[Check, set[str]] = {check: set() for check in index.finders}
     for rows in batches:
-        running.add_rows(rows)
-    return running.findings
-
-
-class _Search:
-    def __init__(self, index: TestIndex) -> None:
-        self.index = index
-        self.findings = Findings(tuple(index.finders))
-        self.counted: dict[Check, set[str]] = {check: set() for check in index.finders}
-
-    def add_rows(self, rows: Sequence[Row]) -> None:
-        self.findings.num_records += len(rows)
+        findings.num_records += len(rows)
         texts = list(dict.fromkeys(text for row in rows for text in row))
-        for check, finder in self.index.finders.items():
-            for text, numbers in zip(texts, finder.find(texts), strict=True):
-                if numbers:
-                    self._note(check, text, numbers)
-        groups = {text: group for text in texts if (group := self.index.group(text)) is not None}
+        for check, find in index.finders.items():
+            for text, numbers in zip(texts, find(texts), strict=True):
+                findings.sentences[check].update(numbers)
+                if numbers and text not in counted[check]:
+                    counted[check].add(text)
+                    findings.anywhere[check] += 1
+                    names = {name for number in numbers for name in index.sets_of[number]}
+                    findings.training[check].update(names)
+        groups = {text: group for text in texts if (group := index.group(text)) is not None}
         for first, *others in rows:
             if first in groups:
-                self._note_pairs(groups[first], (groups[other] for other in others if other in groups))
-
-    def _note(self, check: Check, text: str, numbers: Collection[int]) -> None:
-        self.findings.sentences[check].update(numbers)
-        if text not in self.counted[check]:
-            self.counted[check].add(text)
-            self.findings.anywhere[check] += 1
-            names = {name for number in numbers for name in self.index.sets_of[number]}
-            self.findings.training[check].update(names)
-
-    def _note_pairs(self, first: int, others: Iterable[int]) -> None:
-        keys = (ordered(first, other) for other in others)
-        self.findings.pairs.update(key for key in keys if key in self.index.pairs)
+                keys = (ordered(groups[first], groups[other]) for other in others if other in groups)
+                findings.pairs.update(key for key in keys if key in index.pairs)
+    return findings
 
 
 STANDS_IN_GOLD = "stands in the gold data"
@@ -304,8 +265,7 @@ STANDS_IN_GOLD = "stands in the gold data"
 
 def pair_key(first: str, second: str) -> tuple[str, str]:
     """Return a key of a pair that is the same in either order, with sentences normalised."""
-    first, second = bare(first), bare(second)
-    return (first, second) if first <= second else (second, first)
+    return ordered(bare(first), bare(second))
 
 
 def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> SyntheticDataset:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any
@@ -157,12 +158,9 @@ class SyntheticDataset:
 
     def text_rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the sentences of each record, as its `texts` gives them."""
-        record_type = RECORD_TYPES[self.kind]
-        if any(name in self.table.column_names for name in record_type.optional_texts) or (
-            self.kind == RecordKind.RANKING
-        ):
-            return (record.texts() for record in self)
-        return self.rows_of(*record_type.text_fields)
+        columns = text_columns(self.kind, self.table.column_names)
+        for batch in self.table.select(columns).to_batches(max_chunksize=ROWS_AT_A_TIME):
+            yield from _texts(batch)
 
     def with_records(
         self,
@@ -230,10 +228,10 @@ class ParquetRecords:
 
     def text_rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the sentences of each record, as its `texts` gives them."""
-        record_type = RECORD_TYPES[self.kind]
-        if record_type.optional_texts or self.kind == RecordKind.RANKING:
-            return (record.texts() for record in self)
-        return self.rows_of(*record_type.text_fields)
+        with opened(self._file) as parquet:
+            columns = text_columns(self.kind, parquet.schema_arrow.names)
+            for batch in parquet.iter_batches(ROWS_AT_A_TIME, columns=columns):
+                yield from _texts(batch.select(columns))
 
     def _batches(self, columns: list[str] | None) -> "Iterator[pa.RecordBatch]":
         with opened(self._file) as parquet:
@@ -406,6 +404,25 @@ def opened(file: Path) -> "Iterator[pq.ParquetFile]":
             yield parquet
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{file}: damaged, not readable as Parquet: {in_one_line(error)}") from error
+
+
+def text_columns(kind: RecordKind, known: Collection[str]) -> list[str]:
+    """Return the columns with sentences, in the order of `Record.texts`."""
+    first, others = RECORD_TYPES[kind].text_fields[:1], RECORD_TYPES[kind].text_fields[1:]
+    further = [name for name in RECORD_TYPES[kind].optional_texts if name in known]
+    # Further queries follow the query, further negatives the negative.
+    return [*first, *further, *others] if kind == RecordKind.RANKING else [*first, *others, *further]
+
+
+def _texts(batch: "pa.RecordBatch") -> Iterator[tuple[str, ...]]:
+    """Return each row of these columns as one tuple of texts."""
+    import pyarrow as pa
+
+    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    if not any(map(pa.types.is_list, batch.schema.types)):
+        return rows
+    listed = ([[cell] if isinstance(cell, str) else cell or () for cell in row] for row in rows)
+    return (tuple(chain.from_iterable(cells)) for cells in listed)
 
 
 def from_table(kind: RecordKind, table: "pa.Table") -> Iterator[Record]:

@@ -1,8 +1,9 @@
 """Seeded random draws by hashing a seed with an id: neither order nor Python's hash seed matters."""
 
 import hashlib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from synthbench.data.views import Records
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,15 +15,15 @@ def digest(*parts: str | int) -> bytes:
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
 
 
-def shuffled(name: str, seed: int, ids: Iterable[str]) -> "NDArray[np.intp]":
-    """Return row numbers, shape (len(ids),), shuffled by their ids; equal ids keep their order.
+def shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
+    """Return row numbers, shape (len(records),), shuffled by the ids; equal ids keep their order.
 
     `name` is the step's: with one seed, a sample and a split choose different records.
     """
     import numpy as np
 
     hashes = bytearray()
-    for each in ids:
+    for (each,) in records.rows_of("id"):
         hashes += digest(name, seed, each)
     columns = np.frombuffer(hashes, ">u8").reshape(-1, 4).astype(np.uint64)
     return np.lexsort(columns.T[::-1])

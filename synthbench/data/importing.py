@@ -102,13 +102,13 @@ def _table_rows(file: Path, faults: Faults) -> Iterator[Row]:
 
 
 def _check_separator(header: str, file: Path) -> None:
-    """Raise UserError if the header is one column that another separator would divide."""
+    """Raise UserError if the header is one column that a separator of other files would divide."""
     for separator, name, instead in (
         ("\t", "tabs", "name the file .tsv"),
         (",", "commas", "name the file .csv"),
         (";", "semicolons", "use commas (.csv) or tabs (.tsv)"),
     ):
-        if separator in header:
+        if separator in header and not instead.endswith(ending(file)):
             raise UserError(f"{file}:1: the columns are separated by {name}; {instead}")
 
 

@@ -1,14 +1,15 @@
 """Summary of a data set: sizes, lengths, scores, repetition, diversity, provenance."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.dataset import OF_FEW_VALUES, SyntheticDataset, text_columns
 from synthbench.data.likeness import normalised
 from synthbench.data.records import RecordKind
-from synthbench.data.streaming import text_columns
 from synthbench.tables.characters import is_invisible
 from synthbench.words import spaced
 
@@ -83,25 +84,16 @@ def describe(dataset: SyntheticDataset, words: str = "pairs") -> Description:
     """
     table, manifest = dataset.table, dataset.manifest
     names = text_columns(dataset.kind, table.column_names)
-    columns = [_texts(table, name) for name in names]
-    sentences = pc.unique(pa.concat_arrays(columns))
+    sentences = distinct_sentences(dataset.kind, table)
     distinct_1, distinct_2 = _distinct_n_grams(sentences, words)
+    counts: dict[str, Any] = {f"{name}s": _counts(table, name) for name in OF_FEW_VALUES}
     return Description(
         kind=dataset.kind,
         num_records=len(dataset),
-        splits=_counts(table, "split"),
-        subsets=_counts(table, "subset"),
-        labels=_counts(table, "label"),
-        methods=_counts(table, "method"),
-        generators=_counts(table, "generator"),
-        instructions=_counts(table, "instruction"),
+        **counts,
         num_failures=manifest.num_failures,
         failures=_counts(dataset.failure_table, "reason"),
-        words={
-            name: _word_counts(column, words)
-            for name, column in zip(names, columns, strict=True)
-            if len(column)
-        },
+        words={name: _word_counts(column, words) for name in names if len(column := _texts(table, name))},
         scores=_scores(table),
         **_repetition(dataset),
         num_sentences=len(sentences),
@@ -182,7 +174,7 @@ def _used_range(table: pa.Table) -> tuple[float, float] | None:
     return ends["min"], ends["max"]
 
 
-def _repetition(dataset: SyntheticDataset) -> dict[str, int]:
+def _repetition(dataset: SyntheticDataset) -> dict[str, Any]:
     rows = list(dataset.text_rows())
     nearly = [tuple(map(normalised, row)) for row in rows]
     return {

@@ -47,15 +47,8 @@ class NearDuplicates:
     def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
         """Yield, for each text, the numbers of the known sentences at least as similar as the threshold."""
         for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
-            yield tuple(sorted(number for number in numbers if self._is_near(text, number)))
-
-    def has(self, bare_texts: Sequence[str]) -> Iterator[bool]:
-        """Yield, for each text, whether a known sentence is at least as similar as the threshold."""
-        for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
-            yield any(self._is_near(text, number) for number in numbers)
-
-    def _is_near(self, text: str, number: int) -> bool:
-        return similarity(text, self._texts[number]) >= self._threshold
+            similar = (each for each in numbers if similarity(text, self._texts[each]) >= self._threshold)
+            yield tuple(sorted(similar))
 
 
 class _SmallIndex:

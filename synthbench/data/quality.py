@@ -10,7 +10,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import bare, directions
 from synthbench.data.near_duplicates import NearDuplicates
 from synthbench.data.records import RecordKind
-from synthbench.data.streaming import AT_ONCE, table_batches
+from synthbench.data.streaming import AT_ONCE
 from synthbench.words import spaced, split_words
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
 def _trivial_pairs(dataset: SyntheticDataset, splitter: str = "pairs") -> dict[str, object]:
     if dataset.kind == RecordKind.SENTENCE or not len(dataset):
         return {}
-    rows = table_batches(dataset.kind, dataset.table.take(_drawn(len(dataset), PAIRS)))
-    words = ([split_words(bare(text), splitter) for text in row] for some in rows for row in some)
+    sample = replace(dataset, table=dataset.table.take(_drawn(len(dataset), PAIRS)))
+    words = ([split_words(bare(text), splitter) for text in row] for row in sample.text_rows())
     pairs = [(first, other) for first, *others in words for other in others]
     same = sum(sorted(first) == sorted(other) for first, other in pairs)
     apart = sum(set(first).isdisjoint(other) for first, other in pairs)
@@ -200,8 +200,8 @@ def _to_train(dataset: SyntheticDataset, encode: "Encode") -> dict[str, NearNeig
         return {}
     queries = {name: _texts(dataset.kind, parts[name], NEIGHBOURS) for name in names}
     wanted = {bare(text) for texts in queries.values() for text in texts}
-    batches = table_batches(dataset.kind, parts["train"])
-    in_train = {key for rows in batches for row in rows for text in row if (key := bare(text)) in wanted}
+    rows = replace(dataset, table=parts["train"]).text_rows()
+    in_train = {key for row in rows for text in row if (key := bare(text)) in wanted}
     known = _texts(dataset.kind, parts["train"], TRAIN_SENTENCES)
     matrix = directions(encode(known)).T
     found = {}

@@ -1,6 +1,5 @@
 """Read stored data sets of any size in constant memory: all their sentences, or a few records."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from heapq import nsmallest
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import check_file
-from synthbench.data.checking import batched
+from synthbench.data.checking import batched, fingerprint
 from synthbench.data.dataset import (
     FAILURES_FILE,
     MANIFEST_FILE,
@@ -24,11 +23,10 @@ from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Rows = Sequence[tuple[str, ...]]
 AT_ONCE = 10_000
 
 
-def text_batches(path: Path) -> Iterator[Rows]:
+def text_batches(path: Path) -> Iterator[Sequence[tuple[str, ...]]]:
     """Yield the sentences of each record, in blocks of many records, as `Record.texts` returns them.
 
     `path` is anything that `open_dataset` reads, or a .txt file with a sentence on each non-blank line.
@@ -36,68 +34,33 @@ def text_batches(path: Path) -> Iterator[Rows]:
 
     Raises UserError if the path is missing or damaged, or if it holds no records or no sentences.
     """
-    num_rows = 0
-    for rows in _batches(path):
-        num_rows += len(rows)
-        yield rows
-    if not num_rows:
+    batches = batched(_text_rows(path), AT_ONCE)
+    first = next(batches, None)
+    if first is None:
         raise UserError(f"{path}: holds no records")
+    yield first
+    yield from batches
 
 
-def table_batches(kind: RecordKind, table: "pa.Table") -> Iterator[Rows]:
-    """Yield the sentences of each record of a table with this kind's schema, in blocks of many records."""
-    for batch in table.select(text_columns(kind, table.column_names)).to_batches(max_chunksize=AT_ONCE):
-        yield _rows(batch)
-
-
-def text_columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
-    """Return the columns with sentences, in the order of `Record.texts`."""
-    first, *others = RECORD_TYPES[kind].text_fields
-    further = [name for name in RECORD_TYPES[kind].optional_texts if name in known]
-    # Further queries follow the query, further negatives the negative.
-    return [first, *further, *others] if kind == RecordKind.RANKING else [first, *others, *further]
-
-
-def _batches(path: Path) -> Iterator[Rows]:
+def _text_rows(path: Path) -> Iterator[tuple[str, ...]]:
     folder = path / "dataset" if (path / "dataset" / MANIFEST_FILE).is_file() else path
     if path.suffix == ".txt" and path.exists() and not path.is_dir():
-        yield from _lines(path)
-    elif (folder / MANIFEST_FILE).is_file():
-        yield from _stored(folder)
-    else:
-        dataset = open_dataset(path)
-        yield from table_batches(dataset.kind, dataset.table)
+        return _lines(path)
+    if not (folder / MANIFEST_FILE).is_file():
+        return open_dataset(path).text_rows()
+    stored = StoredRecords(folder)
+    if not RECORD_TYPES[stored.kind].text_fields:
+        raise UserError(f"{folder}: holds {stored.kind} records, which have no sentences")
+    return stored.text_rows()
 
 
-def _lines(path: Path) -> Iterator[Rows]:
+def _lines(path: Path) -> Iterator[tuple[str, ...]]:
     check_file(path)
     with path.open(encoding="utf-8-sig", newline="\n") as stream:
         try:
-            yield from batched(((line.strip(),) for line in stream if line.strip()), AT_ONCE)
+            yield from ((line.strip(),) for line in stream if line.strip())
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: not UTF-8: {error.reason}") from error
-
-
-def _stored(folder: Path) -> Iterator[Rows]:
-    kind = StoredRecords(folder).kind
-    if not RECORD_TYPES[kind].text_fields:
-        raise UserError(f"{folder}: holds {kind} records, which have no sentences")
-    with opened(folder / RECORDS_FILE) as parquet:
-        names = text_columns(kind, parquet.schema_arrow.names)
-        for batch in parquet.iter_batches(AT_ONCE, columns=names):
-            yield _rows(batch.select(names))
-
-
-def _rows(batch: "pa.RecordBatch") -> Rows:
-    import pyarrow as pa
-
-    columns = [
-        [tuple(texts or ()) for texts in column.to_pylist()]
-        if pa.types.is_list(column.type)
-        else [(text,) for text in column.to_pylist()]
-        for column in batch.columns
-    ]
-    return [tuple(text for cell in row for text in cell) for row in zip(*columns, strict=True)]
 
 
 NUM_RECORDS = 20
@@ -151,16 +114,11 @@ def failure_reasons(folder: Path) -> Counter[str]:
     return Counter(reason for batch in batches for reason in batch.column(0).to_pylist())
 
 
-def text_key(text: str) -> bytes:
-    """Return a text's hash; selections take the texts with the smallest."""
-    return hashlib.blake2b(text.encode(), digest_size=8).digest()
-
-
 def _smallest(texts: Iterator[str], number: int) -> list[str]:
-    """Return the `number` distinct texts with the smallest keys, smallest first."""
-    found: set[tuple[bytes, str]] = set()
+    """Return the `number` distinct texts with the smallest hashes, smallest first."""
+    found: set[tuple[int, str]] = set()
     for text in texts:
-        found.add((text_key(text), text))
+        found.add((fingerprint(text), text))
         if len(found) >= AT_ONCE:
             found = set(nsmallest(number, found))
     return [text for _, text in nsmallest(number, found)]

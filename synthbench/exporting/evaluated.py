@@ -10,7 +10,7 @@ from pathlib import Path
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import PACKAGE_PREFIX
-from synthbench.exporting.evaluation_results import HubScore, result_files, write_files
+from synthbench.exporting.evaluation_results import result_files, write_files
 from synthbench.exporting.facts import is_on_hub
 from synthbench.exporting.mteb_results import MeasuredTask, WrittenResults, write_measured
 from synthbench.exporting.privacy import check_public
@@ -59,8 +59,8 @@ def _measured(task: str, asked: Scoring, scored: Scored) -> MeasuredTask:
 def _hub_files(asked: Scoring, scored: Scored) -> Iterator[tuple[str, str]]:
     evaluator, is_on_hub = evaluator_of(asked.suite), asked.reads_from == "hub"
     for task, each in scored.evaluations.items():
-        score = HubScore(_source(task, asked.suite), evaluator, each.scores, each.num_items, is_on_hub)
-        yield from result_files(score, version("synthbench"))
+        source = _source(task, asked.suite)
+        yield from result_files(source, evaluator, each, version("synthbench"), is_on_hub=is_on_hub)
 
 
 def _source(task: str, suite: str) -> TaskSource | None:

@@ -4,11 +4,12 @@ The hub compares scores on the same data set. So only scores of standard tasks a
 published test split, by the hub's measure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from synthbench.exporting.subject import Subject
+from synthbench.plugins.model_contracts import Evaluation
+from synthbench.reporting.results import TaskScores
 from synthbench.results.collect import to_yaml
 from synthbench.sources.models import Source, TaskSource
 from synthbench.sources.tasks import TASKS
@@ -25,18 +26,6 @@ MEASURES = {"sts": "spearman_all", "reranking": "map_mixed"}
 """The measure of the hub's scores, by evaluator."""
 
 
-@dataclass(frozen=True)
-class HubScore:
-    """A model's scores by one evaluator on a test set from `source`."""
-
-    source: Source | None
-    evaluator: str
-    scores: Mapping[str, float]
-    num_items: int
-    is_on_hub: bool
-    """Whether the items were read from the hub's data set, at its commit."""
-
-
 def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
     """Yield file name and content for each main score of a run that the hub can compare with others."""
     for each in subject.run.scores:
@@ -44,16 +33,20 @@ def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
         source = subject.experiment.sources.get(each.task)
         if is_whole and isinstance(source, TaskSource) and each.main_score == MEASURES.get(each.evaluator):
             is_on_hub = source.is_on_hub(subject.experiment.roots)
-            score = HubScore(source, each.evaluator, each.scores, each.num_items, is_on_hub)
-            yield from result_files(score, subject.version)
+            yield from result_files(source, each.evaluator, each, subject.version, is_on_hub=is_on_hub)
 
 
-def result_files(score: HubScore, version: str) -> Iterator[tuple[str, str]]:
-    """Yield file name and content if the hub can compare the score: a whole standard task, by its measure."""
+def result_files(
+    source: Source | None, evaluator: str, scored: TaskScores | Evaluation, version: str, *, is_on_hub: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield file name and content if the hub can compare the scores: a whole standard task's, by its measure.
+
+    `source` is that of the test set; `is_on_hub` says whether it was read from the hub.
+    """
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-    source, measure = score.source, MEASURES.get(score.evaluator, "")
-    if not isinstance(source, TaskSource) or source.task not in TASK_IDS or measure not in score.scores:
+    measure = MEASURES.get(evaluator, "")
+    if not isinstance(source, TaskSource) or source.task not in TASK_IDS or measure not in scored.scores:
         return
     task, name = TASKS[source.task], TASK_IDS[source.task]
     if source.expected_size is not None or not task.hub_id:
@@ -61,9 +54,9 @@ def result_files(score: HubScore, version: str) -> Iterator[tuple[str, str]]:
     entry = EvalResultEntry(
         dataset_id=task.hub_id,
         task_id=name,
-        value=round(100 * score.scores[measure], 5),
-        dataset_revision=task.hub_revision if score.is_on_hub else None,
-        notes=f"synthbench {version}, {measure}, {score.num_items:,} items",
+        value=round(100 * scored.scores[measure], 5),
+        dataset_revision=task.hub_revision if is_on_hub else None,
+        notes=f"synthbench {version}, {measure}, {scored.num_items:,} items",
     )
     yield f"{name}.yaml", to_yaml(eval_result_entries_to_yaml([entry]))
 

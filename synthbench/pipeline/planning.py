@@ -15,7 +15,6 @@ from synthbench.config.experiment import (
     Part,
     PrepareStep,
     RunConfig,
-    SeedOptimization,
     Start,
     Variant,
 )
@@ -157,7 +156,7 @@ class _Planner(PlannedStages):
         return self.add(Stage(operation, inputs, address.label), f"{address.key}|train")
 
     def _best_start(
-        self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: Address
+        self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimizationSection, address: Address
     ) -> Stage:
         """Return the Select stage over paused trainings with several seeds, which no other run shares."""
         seeds = [summed(training.seed * how.seeds, turn) for turn in range(how.seeds)]
@@ -274,8 +273,7 @@ class _Planner(PlannedStages):
             operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
             operation = _selecting(operation, inputs)
         if need.seed_optimization is not None:
-            section = SeedOptimizationSection.model_validate(need.seed_optimization)
-            how = SeedOptimization(section.seeds, section.at)
+            how = SeedOptimizationSection.model_validate(need.seed_optimization)
             inputs[PAUSED] = self._best_start(operation, inputs, how, address)
         return self.add(Stage(operation, inputs, address.label), f"{address.key}|train")
 

@@ -237,11 +237,6 @@ def _searched(
     with context.progress.task("searching sentences", len(records)) as task:
         for some in batched(records, RECORDS_AT_ONCE):
             texts = tuple(dict.fromkeys(text for record in some for text in record.texts()))
-            yield (
-                some,
-                {
-                    check.value: set(compress(texts, finder.has(texts)))
-                    for check, finder in index.finders.items()
-                },
-            )
+            found = {check.value: {*compress(texts, find(texts))} for check, find in index.finders.items()}
+            yield some, found
             task.advance(len(some))

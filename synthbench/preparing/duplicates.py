@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -49,10 +50,8 @@ class _NearDuplicateStep(Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield one record of each group of near ones, in order."""
-        order = shuffled(self.name, self.seed, (each for (each,) in records.rows_of("id")))
-        for record, stays in zip(records, self.kept_mask(records, order, context), strict=True):
-            if stays:
-                yield record
+        order = shuffled(self.name, self.seed, records)
+        return compress(records, self.kept_mask(records, order, context))
 
 
 class DropNearDuplicates(_NearDuplicateStep):

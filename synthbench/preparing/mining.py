@@ -41,6 +41,11 @@ class TripletStep(Step):
         """Return the kind of the results: triplets."""
         return RecordKind.TRIPLET
 
+    def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the base of the search's encoder, if there is one: it must not be the model under test."""
+        base = (getattr(self, ENCODER, None) or {}).get("base")
+        return (base,) if isinstance(base, Mapping) else ()
+
 
 class MineNegatives(TripletStep):
     """Add hard negatives to each pair: other records' positives that a miner finds near its anchor.
@@ -101,11 +106,6 @@ class MineNegatives(TripletStep):
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the encoder, if that is the miner."""
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
-
-    def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the miner's base, which must differ from the model under test's."""
-        base = (self.encoder or {}).get("base")
-        return (base,) if isinstance(base, Mapping) else ()
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield triplets, in the order of the records."""

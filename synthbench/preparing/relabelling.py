@@ -134,11 +134,6 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         """Return the passages to search, and the sources of trained rankings."""
         return (*super().others(), *([] if self.source is None else [self.source]))
 
-    def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the search's base, which must differ from the model under test's."""
-        base = (self.encoder or {}).get("base")
-        return (base,) if isinstance(base, Mapping) else ()
-
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return a request per record, candidate and ranking by an LLM."""
         each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.labellers().values()]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
@@ -46,16 +46,12 @@ class Sample(Step):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the chosen records in their original order; raises UserError if there are too few."""
-        import numpy as np
-
         size = self.expected(len(records))
         if not size and len(records):
             raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records keeps none")
         if size > len(records):
             raise UserError(f"sample: size {size}, but there are only {len(records)} records")
-        is_chosen = np.zeros(len(records), bool)
-        is_chosen[_shuffled(SAMPLE, self.seed, records)[:size]] = True
-        return (record for record, chosen in zip(records, is_chosen, strict=True) if chosen)
+        return _chosen(records, shuffled(SAMPLE, self.seed, records)[:size])
 
 
 class KeepPerGroup(Step):
@@ -83,9 +79,8 @@ class KeepPerGroup(Step):
             np.intp,
             len(records),
         )
-        is_chosen = np.zeros(len(records), bool)
-        is_chosen[_first_of_groups(numbers, _shuffled(KEEP_PER_GROUP, self.seed, records), self.most)] = True
-        return (record for record, chosen in zip(records, is_chosen, strict=True) if chosen)
+        order = shuffled(KEEP_PER_GROUP, self.seed, records)
+        return _chosen(records, _first_of_groups(numbers, order, self.most))
 
 
 class Split(Step):
@@ -139,7 +134,7 @@ class Split(Step):
         is_train = (split == "train" for (split,) in records.rows_of("split"))
         train = np.flatnonzero(np.fromiter(is_train, bool, len(records)))
         # The inverse permutation: each row's place in the shuffle.
-        places = _shuffled(SPLIT, self.seed, records).argsort()[train]
+        places = shuffled(SPLIT, self.seed, records).argsort()[train]
         codes: dict[str, int] = {}
         labels = [codes.setdefault(label, len(codes)) for (label,) in records.rows_of("label")]
         ranks = {codes[label]: rank for rank, label in enumerate(sorted(codes))}
@@ -169,9 +164,13 @@ class Split(Step):
         return np.array([split == "train" and value in chosen for value, split in rows], bool)
 
 
-def _shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
-    """Return the row numbers of records, shuffled by their ids."""
-    return shuffled(name, seed, (each for (each,) in records.rows_of("id")))
+def _chosen(records: Records, rows: "NDArray[np.intp]") -> Iterable[Record]:
+    """Return the records with these row numbers, in their original order."""
+    import numpy as np
+
+    is_chosen = np.zeros(len(records), bool)
+    is_chosen[rows] = True
+    return compress(records, is_chosen)
 
 
 def _first_of_groups(numbers: "NDArray[np.intp]", order: "NDArray[np.intp]", most: int) -> "NDArray[np.intp]":

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from synthbench.base.errors import UserError
+from synthbench.data.checking import fingerprint
 from synthbench.data.records import Ranking, Record, ScoredPair
 from synthbench.data.streaming import (
     anchor_column,
@@ -15,7 +16,6 @@ from synthbench.data.streaming import (
     records_where,
     some_anchors,
     some_records,
-    text_key,
 )
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.result_cache import ResultCache
@@ -60,7 +60,7 @@ class Samples:
                 for text in self._cached(self._anchors, stage):
                     anchors.setdefault(text, []).append(stage)
         shared = [text for text, stages in anchors.items() if len(stages) > 1]
-        tried = sorted(shared, key=lambda text: (-len(anchors[text]), text_key(text)))[:NUM_TRIED]
+        tried = sorted(shared, key=lambda text: (-len(anchors[text]), fingerprint(text)))[:NUM_TRIED]
         yield from islice(self._differing(anchors, tried), NUM_SENTENCES)
 
     def _differing(
@@ -118,7 +118,7 @@ class Samples:
 
 def _some(records: Sequence[Record]) -> list[Record]:
     """Return a few records of one sentence with as many distinct scores as possible, highest first."""
-    ordered = sorted(records, key=lambda record: (-(_score(record) or 0.0), text_key(record.id)))
+    ordered = sorted(records, key=lambda record: (-(_score(record) or 0.0), fingerprint(record.id)))
     before: Counter[float | None] = Counter()
     ranks = []
     for record in ordered:

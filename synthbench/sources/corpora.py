@@ -25,7 +25,7 @@ from synthbench.data.reading import (
 )
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
 from synthbench.hub.repositories import COMMIT, HubFiles, HubRepository
-from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
+from synthbench.sources.description import Roots, SourceBase
 from synthbench.sources.files import num_rows, parquet_rows
 from synthbench.sources.tasks import Split
 from synthbench.tables.numbers import number_in
@@ -47,7 +47,7 @@ class CorpusSource(SourceBase):
     title, if it has one, a space, and its text.
     """
 
-    component: ClassVar[str] = "CorpusSource"
+    key: ClassVar[str] = "corpus"
     corpus: str = Field(
         min_length=1,
         description="the folder, relative to the experiment file; `data:PATH`: in the data folder "
@@ -105,10 +105,6 @@ class CorpusSource(SourceBase):
         """The split that records are marked with: passages have no judgements, and are text to train on."""
         return "train" if self.take == "passages" else self.split
 
-    def needs_data_folder(self, roots: Roots) -> bool:
-        """Return whether the folder's path starts from the data folder."""
-        return self.corpus.startswith(IN_DATA_FOLDER)
-
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
         """Return the files of the corpus, and of its judgements, if it is a data set on the hub."""
         if not self.corpus.startswith(ON_HUB):
@@ -129,10 +125,6 @@ class CorpusSource(SourceBase):
             return {each.repository.name: each.repository.commit() for each in on_hub}
         files = self._files(roots)
         return hashes({f"{name}{part}": path for name in files for part, path in _numbered(files[name])})
-
-    def path(self, roots: Roots) -> Path:
-        """Return the folder's expected path; raises UserError if no data folder is known."""
-        return roots.find(self.corpus)
 
     @property
     def _names(self) -> tuple[str, ...]:

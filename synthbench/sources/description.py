@@ -100,8 +100,8 @@ class SourceBase(BaseModel, WithConstants, ABC):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True
     )
 
-    component: ClassVar[str]
-    """This kind of source in stage identities."""
+    key: ClassVar[str]
+    """The field that names what is read; an experiment file tells the kind of a source by it."""
     sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = added_field(
         None,
@@ -178,9 +178,18 @@ class SourceBase(BaseModel, WithConstants, ABC):
         """Return about how many records are read, or None if that is unknown before reading."""
         return None
 
-    @abstractmethod
+    @property
+    def component(self) -> str:
+        """This kind of source in stage identities."""
+        return f"{self.key.title()}Source"
+
     def needs_data_folder(self, roots: Roots) -> bool:
         """Return whether the source is read from the data folder."""
+        return str(getattr(self, self.key)).startswith(IN_DATA_FOLDER)
+
+    def path(self, roots: Roots) -> Path:
+        """Return the expected path of a local source; raises UserError if no data folder is known."""
+        return roots.find(getattr(self, self.key))
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
         """Return the files on the hub that are read; () if none are."""
@@ -204,9 +213,9 @@ class SourceBase(BaseModel, WithConstants, ABC):
     def _read(self, roots: Roots) -> Content:
         """Read all records, of `own_kind`."""
 
-    @abstractmethod
     def _title(self) -> str:
         """Return this source's name for messages."""
+        return str(getattr(self, self.key))
 
     @property
     def has_scores(self) -> bool:
@@ -231,13 +240,16 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     def read(self, roots: Roots) -> Content:
         """Read, check, convert and sample as `load`, but without a manifest; raises UserError as it does."""
-        content = self._converted(self._divided(self._of_subsets(self._read(roots))))
+        content = self._read(roots)
+        try:
+            return self._sampled(self._converted(self._divided(self._of_subsets(content))))
+        except UserError as error:
+            raise UserError(*(f"{self._title()}: {line}" for line in error.messages)) from error
+
+    def _sampled(self, content: Content) -> Content:
         if self.sample is None:
             return content
-        try:
-            chosen = self.sample.choose(content.records)
-        except UserError as error:
-            raise UserError(f"{self._title()}: {error}") from error
+        chosen = self.sample.choose(content.records)
         how = ", as many of each class" if self.sample.balanced else ""
         note = (
             f"{self.sample.size} of {len(content.records)} records, drawn with seed {self.sample.seed}{how}"
@@ -250,7 +262,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
             return content
         found = {record.subset for record in content.records}
         unknown = [
-            f"{self._title()}: subsets: no record is of '{name}'{did_you_mean(name, found)}"
+            f"subsets: no record is of '{name}'{did_you_mean(name, found)}"
             for name in self.subsets
             if name not in found
         ]
@@ -263,17 +275,14 @@ class SourceBase(BaseModel, WithConstants, ABC):
     def _divided(self, content: Content) -> Content:
         if self.part is None:
             return content
-        try:
-            found = divide(content.records, self.part)
-        except UserError as error:
-            raise UserError(f"{self._title()}: {error}") from error
+        found = divide(content.records, self.part)
         taken = [
             replace(record, split=split)
             for record, split in zip(content.records, found, strict=True)
             if split == self.part.take
         ]
         if not taken:
-            raise UserError(f"{self._title()}: part: none of {len(found)} records is in {self.part.take}")
+            raise UserError(f"part: none of {len(found)} records is in {self.part.take}")
         numbers = Counter(split for split in found if split is not None)
         sizes = ", ".join(f"{numbers[split]} in {split}" for split in self.part.shares)
         how = f"part {self.part.take} by {self.part.by}, with seed {self.part.seed}"
@@ -287,8 +296,5 @@ class SourceBase(BaseModel, WithConstants, ABC):
         data = SyntheticDataset.create(
             self.own_kind, content.records, dropped=content.dropped, notes=content.notes
         )
-        try:
-            made = convert(data, self.record_kind, repeats=self.repeats)
-        except UserError as error:
-            raise UserError(f"{self._title()}: {error}") from error
+        made = convert(data, self.record_kind, repeats=self.repeats)
         return Content(list(made), made.manifest.dropped, made.manifest.notes)

@@ -17,7 +17,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.user_files import check_file
 from synthbench.data.reading import Content, Faults, hashes, read_lines
 from synthbench.data.records import RecordKind, Sentence, is_unicode
-from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
+from synthbench.sources.description import Roots, SourceBase
 from synthbench.sources.pdf_text import pages_of
 from synthbench.tables.characters import HOLDS_NUL, NUL
 
@@ -41,7 +41,7 @@ class DocumentsSource(SourceBase):
     `guide.md#Install/1`.
     """
 
-    component: ClassVar[str] = "DocumentsSource"
+    key: ClassVar[str] = "documents"
     documents: str = Field(
         min_length=1,
         description="the folder or file, relative to the experiment file; `data:PATH`: in the data folder"
@@ -58,14 +58,6 @@ class DocumentsSource(SourceBase):
     def final_split(self) -> str | None:
         """Train, of every part: passages have no judgements, and are text to train on."""
         return "train"
-
-    def needs_data_folder(self, roots: Roots) -> bool:
-        """Return whether the path starts from the data folder."""
-        return self.documents.startswith(IN_DATA_FOLDER)
-
-    def path(self, roots: Roots) -> Path:
-        """Return the expected path; raises UserError if no data folder is known."""
-        return roots.find(self.documents)
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of each file, and the versions of the libraries that decide on the passages.
@@ -104,9 +96,6 @@ class DocumentsSource(SourceBase):
             return len(self._read(roots).records)
         except UserError:
             return None
-
-    def _title(self) -> str:
-        return self.documents
 
 
 def documents_in(path: Path) -> dict[str, Path]:

@@ -137,9 +137,7 @@ def _add(
 def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: Faults) -> Iterator[_GoldPair]:
     if task.layout == "semeval":
         return _semeval_lines(task, part, paths, problems)
-    if task.layout == "benchmark":
-        return _benchmark_lines(task, paths[0], problems)
-    return _sick_lines(task, paths[0], problems)
+    return _table_lines(task, paths[0], problems)
 
 
 def _semeval_lines(task: Task, part: str, paths: tuple[Path, ...], problems: Faults) -> Iterator[_GoldPair]:
@@ -159,23 +157,16 @@ def _semeval_lines(task: Task, part: str, paths: tuple[Path, ...], problems: Fau
             yield _GoldPair(path, number, row[0], row[1], gold, gold_path, subset=part)
 
 
-def _benchmark_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair]:
+def _table_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair]:
+    is_sick = task.layout == "sick"
+    first, second, gold = (1, 2, 3) if is_sick else (5, 6, 4)
     for number, line in enumerate(read_lines(path), start=1):
         row = _cells(task, path, number, line, problems)
-        if row:
-            yield _GoldPair(path, number, row[5], row[6], row[4], path, subset=row[1])
-
-
-def _sick_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair]:
-    for number, line in enumerate(read_lines(path), start=1):
-        row = _cells(task, path, number, line, problems)
-        if number == 1:
-            if row and row != _SICK_HEADER:
-                problems.add(
-                    f"{path}:1: the header is {', '.join(row)}; it must be {', '.join(_SICK_HEADER)}"
-                )
+        if row and is_sick and number == 1:
+            _check_header(path, row, _SICK_HEADER, problems)
         elif row:
-            yield _GoldPair(path, number, row[1], row[2], row[3], path)
+            subset = "" if is_sick else row[1]
+            yield _GoldPair(path, number, row[first], row[second], row[gold], path, subset)
 
 
 def _cells(task: Task, path: Path, number: int, line: str, problems: Faults) -> list[str]:
@@ -235,7 +226,7 @@ def read_transfer(
         before = len(content.records)
         for number, line in enumerate(_decoded_lines(path, content), start=1):
             if task.layout == "mrpc" and number == 1:
-                _check_header(path, line, problems)
+                _check_header(path, line.split("\t"), _MRPC_HEADER, problems)
                 continue
             shared = {"id": record_id(task, split, part, number), "split": split}
             try:
@@ -265,10 +256,9 @@ def _note_empty(path: Path, content: Content, first: int) -> None:
         content.notes.append(f"{path.name}: {number} empty sentences are '{EMPTY}', as SentEval encodes them")
 
 
-def _check_header(path: Path, line: str, problems: Faults) -> None:
-    cells = line.split("\t")
-    if cells != _MRPC_HEADER:
-        problems.add(f"{path}:1: the header is {', '.join(cells)}; it must be {', '.join(_MRPC_HEADER)}")
+def _check_header(path: Path, cells: list[str], header: list[str], problems: Faults) -> None:
+    if cells != header:
+        problems.add(f"{path}:1: the header is {', '.join(cells)}; it must be {', '.join(header)}")
 
 
 def _of_class(line: str, part: str, shared: _Shared) -> Record:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -44,7 +44,7 @@ class TaskSource(SourceBase):
     MRPC has 1,725 test pairs and MRPC-all 5,801.
     """
 
-    component: ClassVar[str] = "TaskSource"
+    key: ClassVar[str] = "task"
     task: TaskName = Field(description="the standard task's name")
     split: Split = Field("test", description="the task's split; not every task has all three")
     origin: Origin | None = Field(None, description="folder or hub. Default: the experiment's origin")
@@ -131,7 +131,7 @@ class FileSource(SourceBase):
     It is local, or part of a Hugging Face hub data set. All but Parquet may be gzipped: pairs.tsv.gz.
     """
 
-    component: ClassVar[str] = "FileSource"
+    key: ClassVar[str] = "file"
     file: str = Field(
         min_length=1,
         description="path relative to the experiment file; `data:PATH`: in the data folder (--data); with "
@@ -272,7 +272,7 @@ class FileSource(SourceBase):
 
     def needs_data_folder(self, roots: Roots) -> bool:
         """Return whether the file's path starts from the data folder."""
-        return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
+        return self.hub is None and super().needs_data_folder(roots)
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
         """Return the file, if it belongs to a data set on the hub."""
@@ -333,10 +333,6 @@ class FileSource(SourceBase):
         named = by_name or any(isinstance(column, str) for column in self.columns.values())
         return named and ending(self.file) in files.BY_NUMBER
 
-    def path(self, roots: Roots) -> Path:
-        """Return the file's expected path; raises UserError if no data folder is known."""
-        return roots.find(self.file)
-
     def _path(self, roots: Roots) -> Path:
         if self.hub is not None:
             (found,) = self.hub_files(roots)
@@ -366,7 +362,7 @@ def _texts(value: str | int | tuple[str | int, ...]) -> frozenset[str]:
 
 class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is its documentation
     __doc__ = WorldSet.__doc__
-    component: ClassVar[str] = f"{NAME.title()}Source"
+    key: ClassVar[str] = NAME
 
     @model_validator(mode="after")
     def _sample_is_no_larger(self) -> Self:
@@ -380,10 +376,6 @@ class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is i
     def final_split(self) -> str | None:
         """The split that records are marked with."""
         return "train" if self.is_training_text else super().final_split
-
-    def needs_data_folder(self, roots: Roots) -> bool:
-        """Return False: generated sources read no files."""
-        return False
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the version of the world, since no file is read."""
@@ -400,10 +392,4 @@ class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is i
 
 
 Source = TaskSource | FileSource | CorpusSource | DocumentsSource | WorldSource
-SOURCE_TYPES: Mapping[str, type[Source]] = {
-    "task": TaskSource,
-    "file": FileSource,
-    "corpus": CorpusSource,
-    "documents": DocumentsSource,
-    NAME: WorldSource,
-}
+SOURCE_TYPES: Mapping[str, type[Source]] = {each.key: each for each in get_args(Source)}

@@ -6,9 +6,9 @@ from fakes import FakeMethod
 from wording import worded
 
 from synthbench.api import GeneratedData, Need
-from synthbench.config.experiment import SeedOptimization
 from synthbench.config.llm import WorldLLM
 from synthbench.config.load import load_experiment
+from synthbench.config.schema import SeedOptimizationSection
 from synthbench.models.pretrained import Prompts
 
 # Each line is a fault in one section of the file: what is changed, and the whole message.
@@ -561,7 +561,7 @@ def test_seed_optimization_needs_dev_and_a_trainer_that_can_pause(experiment: Ex
     assert message.endswith("trainer 'fake' can't begin with several seeds and go on with one")
     pausing = experiment.change("trainer: fake", "trainer: pausing")
     train = pausing.load(optimization).variants[0].candidates[0].config
-    assert train.seed_optimization == SeedOptimization(seeds=3, at=0.2)
+    assert train.seed_optimization == SeedOptimizationSection(seeds=3, at=0.2)
     (message,) = pausing.faults(optimization, "defaults.train.selection=null")
     assert message.endswith("needs train.selection: dev decides which training goes on")
 

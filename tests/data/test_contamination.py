@@ -16,7 +16,7 @@ from synthbench.data.contamination import Check, Counts, Findings, TestIndex, Te
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import bare, grams, similarity
 from synthbench.data.records import Ranking, RecordKind, Triplet
-from synthbench.data.streaming import table_batches, text_batches
+from synthbench.data.streaming import text_batches
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import Split, TaskName
@@ -145,7 +145,7 @@ def test_triplets_and_rankings_pair_their_first_sentence_with_the_others() -> No
     index = TestIndex({"test": [("b", "a"), ("c", "a"), ("b", "c"), ("a", "d")]})
 
     def pairs_in(data: SyntheticDataset) -> int:
-        return search(table_batches(data.kind, data.table), index).overlaps(index)[0].items_as_pairs
+        return search([list(data.text_rows())], index).overlaps(index)[0].items_as_pairs
 
     assert pairs_in(SyntheticDataset.create(RecordKind.TRIPLET, triplets)) == 2
     assert pairs_in(SyntheticDataset.create(RecordKind.RANKING, rankings)) == 3

@@ -12,7 +12,6 @@ from wording import refused, worded
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import Manifest, SyntheticDataset, read_manifest
 from synthbench.data.records import Failure, Pair, Record, RecordKind, ScoredPair, Sentence
-from synthbench.data.streaming import table_batches
 
 
 def pair(score: float = 0.5, **shared: str) -> ScoredPair:
@@ -46,7 +45,6 @@ def test_rows_of_sentences_equal_those_of_the_records(drawn: tuple[RecordKind, l
     data = SyntheticDataset.create(*drawn)
     texts = [record.texts() for record in drawn[1]]
     assert list(data.text_rows()) == texts
-    assert [row for rows in table_batches(data.kind, data.table) for row in rows] == texts
 
 
 @PROPERTY

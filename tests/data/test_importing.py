@@ -216,6 +216,11 @@ def test_a_separator_that_contradicts_the_file_ending_is_named(
         assert faults(write(tmp_path, name, rows), kind) == [f"{name}:1: {message}"]
 
 
+def test_a_comma_in_quotation_marks_separates_no_columns_of_a_csv(tmp_path: Path) -> None:
+    (fault,) = faults(write(tmp_path, "data.csv", '"Hello, world"\n"Good, bye"\n'))
+    assert "separated" not in fault and "make no record" in fault
+
+
 def test_a_tsv_has_no_quoting(tmp_path: Path) -> None:
     rows = 'sentence1\tsentence2\tscore\r\n"a\tb, "c" d\t0.5\r\n\r\ne\tf\t1\n'
     dataset = import_file(write(tmp_path, "data.tsv", rows))

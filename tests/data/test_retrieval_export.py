@@ -71,6 +71,15 @@ def test_ids_with_tabs_are_still_one_column_of_the_judgements(tmp_path: Path) ->
     )  # fmt: skip
 
 
+def test_no_two_passages_get_one_id(tmp_path: Path) -> None:
+    texts = {"doc/2": PUMP, "doc": OIL, "doc ": LID}
+    pairs = [Pair(anchor=text, positive=text, source_id=name) for name, text in texts.items()]
+    made = SyntheticDataset.create(RecordKind.PAIR, pairs)
+    write_retrieval_task(made, made, tmp_path / "made")
+    passages = {record.id: record.text for record in read(tmp_path / "made", "test") if not record.is_query}
+    assert passages == {"passage/doc/2": PUMP, "passage/doc": OIL, "passage/doc/3": LID}
+
+
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     pairs = SyntheticDataset.create(
         RecordKind.SCORED_PAIR, [ScoredPair(sentence1=PUMP, sentence2=OIL, score=1.0)]

@@ -17,7 +17,6 @@ from synthbench.data.exchange import ExportFormat, export_dataset
 from synthbench.data.importing import import_file
 from synthbench.data.inspect import describe
 from synthbench.data.records import RecordKind, Triplet
-from synthbench.data.streaming import table_batches
 from synthbench.preparing.labelled import ScoreTriplets
 from synthbench.preparing.mining import DrawNegatives
 from synthbench.sources.files import FileColumns, known_fields, read_file
@@ -39,7 +38,7 @@ def test_scores_survive_a_folder_and_are_no_sentences(tmp_path: Path) -> None:
     assert SCORED.scores == (7.5, -2.0, 0.25)
     assert data.texts == ("a", "p", "n", "m", "q")
     data = made(PLAIN, SCORED)
-    assert next(iter(table_batches(data.kind, data.table)))[1] == ("a", "p", "n", "m")
+    assert list(data.text_rows())[1] == ("a", "p", "n", "m")
 
 
 @pytest.mark.parametrize(
