@@ -142,7 +142,8 @@ def test_no_sentence_takes_back_what_another_says(
     starred = [line for line in lines if line["significant"] == "true"]
     primary = [line for line in lines if line["family"] == "primary" and line["family_p"]]
     real = [line for line in starred if line["family"] == "primary"]
-    table_notes, notes = report.table.notes, report.comparisons.notes if report.comparisons else ()
+    comparisons = report.tables.get("Comparisons")
+    table_notes, notes = report.table.notes, comparisons.notes if comparisons else ()
     everything = (*page.answer, *page.findings, *page.remarks, *table_notes, *notes)
 
     # A star is an interval without 0, and a p value below 5 %.
