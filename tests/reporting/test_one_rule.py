@@ -126,7 +126,7 @@ def _texts(tag: str, html: str) -> list[str]:
 
 
 def lines_of(result: ExperimentResult, name: str) -> list[dict[str, str]]:
-    text = text_of(result, name) if name == "table.csv" or Report(result).comparisons else ""
+    text = text_of(result, name) if name == "table.csv" or "Comparisons" in Report(result).tables else ""
     return list(csv.DictReader(io.StringIO(text)))
 
 
