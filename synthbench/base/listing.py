@@ -15,3 +15,8 @@ def listed(names: Iterable[str], most: int = MAX_NAMES, between: str = ", ") -> 
 def counted(number: int, noun: str) -> str:
     """Return "1 run", "2 runs"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text of at most so many characters; an ellipsis ends one that was longer."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"

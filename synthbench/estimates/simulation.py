@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from synthbench.engine.devices import Devices, GPULease
@@ -10,22 +9,15 @@ from synthbench.engine.schedule import Schedule
 from synthbench.engine.stage import Stage
 
 
-@dataclass(frozen=True)
-class SimulatedRun:
-    """The seconds from the first stage's start to the last one's end, and the GPUs' busy share of them."""
-
-    seconds: float
-    busy: float
-
-
 def simulated(
     stages: Sequence[Stage],
     seconds_of: Callable[[Stage], float | None],
     takes_gpu: Callable[[Stage], bool],
     num_gpus: int,
-) -> SimulatedRun:
+) -> tuple[float, float]:
     """Simulate a run of the stages: each starts, in order, when its inputs and its GPUs are free.
 
+    Returns the seconds from the first stage's start to the last one's end, and the GPUs' busy share of them.
     `seconds_of` returns the seconds that a stage takes on one GPU; None, unknown, counts as 0. A stage on
     several devices divides its work among them. Stages without a GPU never wait for a processor core.
     Raises UserError if a stage takes more GPUs than there are.
@@ -47,4 +39,4 @@ def simulated(
         now, _, group, lease = heapq.heappop(running)
         devices.give_back(lease)
         schedule.finish(stage.identity for stage in group)
-    return SimulatedRun(now, gpu_seconds / (num_gpus * now) if now else 0.0)
+    return now, gpu_seconds / (num_gpus * now) if now else 0.0

@@ -8,14 +8,13 @@ from synthbench.base.runtime import Runtime
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.monitor import duration
 from synthbench.engine.plan import StageStatus
+from synthbench.engine.ray_nodes import GB
 from synthbench.engine.stage import Stage
 from synthbench.estimates.costs import llm_dollars
 from synthbench.estimates.facts import StageFacts, expected
 from synthbench.estimates.figures import Device, Estimator, Figure, Total, on_gpu, stored
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.simulation import simulated
-
-GB = 1e9
 
 
 @dataclass(frozen=True)
@@ -75,14 +74,14 @@ def _stages(found: Sequence[StageStatus]) -> str:
 def _wall_clock(to_run: Sequence[Stage], known: StageFacts, estimator: Estimator, number: int) -> str:
     """Return the simulated time of the run, and which share of it the GPUs are busy."""
     try:
-        run = simulated(to_run, estimator.seconds, lambda stage: takes_gpu(stage, known), number)
+        seconds, busy = simulated(to_run, estimator.seconds, lambda stage: takes_gpu(stage, known), number)
     except UserError as error:
         return f"wall-clock: never: {error}"
     is_known = all(estimator.seconds(stage) is not None for stage in to_run)
     gpus = f"{number} GPUs, which are" if number > 1 else "1 GPU, which is"
     rest = "" if is_known else "; what is unknown comes on top"
     bound = "about" if is_known else "at least"
-    return f"wall-clock: {bound} {duration(run.seconds)} with {gpus} busy for {run.busy:.0%} of it{rest}"
+    return f"wall-clock: {bound} {duration(seconds)} with {gpus} busy for {busy:.0%} of it{rest}"
 
 
 def _dollars(found: Sequence[StageStatus], known: StageFacts, time: Total, machines: Machines) -> str:

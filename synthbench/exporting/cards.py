@@ -8,6 +8,7 @@ from typing import Any
 
 from synthbench.base.escaping import markdown_text
 from synthbench.base.patterns import linear_pattern
+from synthbench.base.templates import templates_in
 from synthbench.exporting.facts import ExportedPart, costs_text, is_generated_world
 from synthbench.exporting.lineage import lineage
 from synthbench.exporting.privacy import check_public, public
@@ -48,15 +49,7 @@ def write_texts(own: str, subject: Subject, parts: Sequence[ExportedPart], folde
 
 def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
     """Return a card: `head` is its YAML, `facts` fill the named fields of the template in `templates`."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("synthbench.exporting", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = templates_in("exporting/templates", autoescape=False)
     # These filters escape text from outside for Markdown.
     environment.filters |= {"text": markdown_text, "code": _code, "fenced": _fenced}
     environment.globals |= {"costs_text": costs_text, "world": NAME}

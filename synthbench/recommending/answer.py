@@ -101,7 +101,7 @@ def more_money(recipe: str, now: float, later: Sequence[tuple[float, Forecast]],
         if forecast.why_unknown:
             texts.append(f"for {what} can't tell: {forecast.why_unknown}")
         else:
-            gain, reach = points(forecast.value - now, "+"), points(forecast.half_width)
+            gain, reach = points(forecast.value - now, "+"), points(forecast.noise.half_width)
             texts.append(f"for {what} {gain} ± {reach} points on dev")
     return f"More money: {'; '.join(texts)}."
 

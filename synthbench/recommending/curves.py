@@ -33,11 +33,6 @@ class Forecast:
     noise: Noise
     why_unknown: str = ""
 
-    @property
-    def half_width(self) -> float:
-        """Half the width of the 95 % confidence interval."""
-        return self.noise.half_width
-
 
 def forecast(scores: Scores, amount: int) -> Forecast:
     """Return the expected dev score at an amount: as measured, or by a saturating curve beyond.

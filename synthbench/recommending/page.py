@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.base.escaping import markdown_text
+from synthbench.base.templates import templates_in
 from synthbench.recommending.outcome import Measured, Recommendation
 from synthbench.reporting.figures.curves import Curve, Curves, Point
 from synthbench.reporting.figures.style import figure_files, figure_style, image_address
@@ -11,6 +12,7 @@ from synthbench.reporting.files import place_report
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
 from synthbench.reporting.model.table import csv_numbers
 from synthbench.reporting.render.csv_files import csv_text
+from synthbench.reporting.render.html.page import TEMPLATES
 from synthbench.reporting.render.markdown import markdown_section
 
 NAME = "recommendation"
@@ -49,17 +51,7 @@ def markdown_page(found: Recommendation) -> str:
 
 def html_page(found: Recommendation, picture: str) -> str:
     """Return the page as HTML that needs no other file; all texts are escaped."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-    loaders = [PackageLoader("synthbench", folder) for folder in ("recommending", "reporting/render/html")]
-    environment = Environment(
-        autoescape=True,
-        loader=ChoiceLoader(loaders),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    template = environment.get_template("page.html.jinja")
+    template = templates_in("recommending", TEMPLATES).get_template("page.html.jinja")
     return template.render(found=found, blocks=tuple(_blocks(found)), picture=picture)
 
 

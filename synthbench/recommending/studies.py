@@ -70,8 +70,8 @@ def recommender_of(
                 " dev set like the test set, such as {corpus: FOLDER, split: dev}, or, without a test set, on"
                 " questions that an `llm` writes for `passages`"
             )
-        study, synthetic = found.contest, found.synthetic
-        notes = (*(each for each in notes if not each.startswith(UNTESTED)), *found.notes)
+        study, synthetic, of_sets = found
+        notes = (*(each for each in notes if not each.startswith(UNTESTED)), *of_sets)
     return Recommender(
         Known(study),
         files,

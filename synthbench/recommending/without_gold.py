@@ -1,7 +1,7 @@
 """Dev and test sets of a study without gold pairs: standard tasks near its texts, and a synthetic set."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,13 @@ EVALUATOR = "sts"
 """The evaluator of standard tasks and graded pairs: their mean over dev sets is one of equal measures."""
 
 
-@dataclass(frozen=True)
-class WithoutGold:
-    """A study without gold pairs, with its dev sets; `synthetic` is one that its LLM makes."""
-
-    contest: Contest
-    synthetic: SyntheticSet | None
-    notes: tuple[str, ...]
-
-
 def with_dev_sets(
     contest: Contest, experiment: Experiment, file: Path, files: PhaseFiles, overrides: Overrides
-) -> WithoutGold | None:
+) -> tuple[Contest, SyntheticSet | None, tuple[str, ...]] | None:
     """Return the study with dev sets, and a test set if the file names none; None if there are none for it.
 
-    `experiment` is the user's, in `file`. Raises UserError if no set for it can be read here.
+    Beside it, a dev set that its LLM makes, and notes. `experiment` is the user's, in `file`. Raises
+    UserError if no set for it can be read here.
     """
     if is_of_search(contest, experiment):
         found = _divided(contest, experiment, PASSAGES) if _is_free(contest, PASSAGES) else None
@@ -54,8 +46,7 @@ def with_dev_sets(
         number = len(_part_of(passages, "dev").read(experiment.roots).records)
         if number > MOST_PASSAGES:
             held_out["sample"] = {"size": MOST_PASSAGES, "seed": 0}
-        questions = WrittenQuestions(file, passages.load(experiment.roots), held_out)
-        return WithoutGold(contest, questions, ())
+        return contest, WrittenQuestions(file, passages.load(experiment.roots), held_out), ()
     source = experiment.sources.get(SENTENCES)
     records = [] if source is None else source.read(experiment.roots).records
     texts = [text for record in records for text in record.texts()]
@@ -76,7 +67,7 @@ def with_dev_sets(
     found = found.with_dev(devs, dict.fromkeys(devs, EVALUATOR))
     if not is_own:
         found = found.with_test(tasks[0].test, EVALUATOR)
-    return WithoutGold(found, synthetic, tuple(_notes(tasks, texts, is_tested=not is_own)))
+    return found, synthetic, tuple(_notes(tasks, texts, is_tested=not is_own))
 
 
 def is_of_search(contest: Contest, experiment: Experiment) -> bool:

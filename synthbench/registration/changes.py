@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from synthbench.base.listing import listed
+from synthbench.base.listing import listed, shortened
 from synthbench.registration.record import Registration
 
 Pair = tuple[str, str]
@@ -135,4 +135,4 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any setting
     is_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = ", ".join(value) if is_list else text
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+    return shortened(text, MOST_CHARACTERS)

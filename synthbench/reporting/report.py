@@ -1,6 +1,6 @@
 """A report: the table of scores, sections and figures of a result, each computed once for all formats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,15 +14,20 @@ from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.cost_section import cost_section
 from synthbench.reporting.model.forest import Forest, forest
-from synthbench.reporting.model.further_notes import NotesOn, each_once
 from synthbench.reporting.model.labels_section import labels_section
-from synthbench.reporting.model.sections import ReportSection
+from synthbench.reporting.model.sections import ReportSection, each_once
 from synthbench.reporting.model.table import Table
 from synthbench.reporting.model.world_warning import world_warning
 from synthbench.reporting.results import ExperimentResult
 
 ReportFigure = Curves | Densities | EarlyDevs | Frontier
 FIGURES: tuple[Callable[[Analysis], ReportFigure | None], ...] = (curves, densities, early_dev, frontier)
+SECTIONS: Mapping[str, Callable[[Analysis], ReportSection | None]] = {
+    "Comparisons": comparison_section,
+    "Labels": labels_section,
+    "Audits": audit_section,
+    "Costs": cost_section,
+}
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,10 @@ class Report:
         return tuple(figure for figure in found if figure is not None)
 
     @cached_property
-    def comparisons(self) -> ReportSection | None:
-        """The comparisons with baselines, if there are any."""
-        return comparison_section(self.analysis)
+    def tables(self) -> Mapping[str, ReportSection]:
+        """The sections besides the scores and the figures, by title, in their order."""
+        found = {title: find(self.analysis) for title, find in SECTIONS.items()}
+        return {title: section for title, section in found.items() if section is not None}
 
     @cached_property
     def forest(self) -> Forest | None:
@@ -63,32 +69,14 @@ class Report:
         return " ".join(world_warning(self.result))
 
     @cached_property
-    def audits(self) -> ReportSection | None:
-        """The audits of data, if there are any."""
-        return audit_section(self.analysis)
-
-    @cached_property
-    def labels(self) -> ReportSection | None:
-        """What labels are worth against gold, and what they cost, if any were compared."""
-        return labels_section(self.analysis)
-
-    @cached_property
-    def costs(self) -> ReportSection | None:
-        """The costs of LLMs, if any was asked."""
-        return cost_section(self.analysis)
-
-    @cached_property
-    def further_notes(self) -> tuple[NotesOn, ...]:
+    def further_notes(self) -> Mapping[str, Sequence[str]]:
         """The notes that stand below no table, by part of the report."""
-        figures = [(each.title, each.section) for each in self.figures]
-        own = {"Comparisons": self.comparisons, "Labels": self.labels, "Audits": self.audits}
-        named = [*own.items(), ("Costs", self.costs), *figures]
-        parts = (NotesOn(title, section.further_notes) for title, section in named if section is not None)
+        sections = {**self.tables, **{each.title: each.section for each in self.figures}}
+        parts = {title: section.further_notes for title, section in sections.items()}
         title = "Scores" if self.result.has_scores else "Result"
-        return tuple(each_once((NotesOn(title, self.table.further_notes), *parts)))
+        return each_once({title: self.table.further_notes, **parts})
 
     @property
     def sections(self) -> tuple[ReportSection, ...]:
         """All sections except the scores."""
-        found = (self.comparisons, self.labels, self.audits, self.costs)
-        return *filter(None, found), *(figure.section for figure in self.figures)
+        return *self.tables.values(), *(figure.section for figure in self.figures)

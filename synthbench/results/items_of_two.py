@@ -6,7 +6,7 @@ from functools import partial
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.plugins.model_contracts import Evaluator
-from synthbench.reporting.model.item_errors import PairOnTask
+from synthbench.reporting.model.item_errors import PairInColumn, one_set
 from synthbench.reporting.model.two_results import FIRST, SECOND, called, comparison_of
 from synthbench.reporting.results import ExperimentResult, TaskScores
 from synthbench.results.evaluators import evaluator_of
@@ -21,7 +21,7 @@ _Key = tuple[str, tuple[tuple[str, str], ...], str, str]
 
 def items_of_two(
     first: ExperimentResult, second: ExperimentResult, artifacts: Artifacts
-) -> tuple[tuple[ItemNoise, ...], frozenset[PairOnTask]]:
+) -> tuple[tuple[ItemNoise, ...], frozenset[PairInColumn]]:
     """Return the item noise of rows in both results, and the comparisons scored on different items.
 
     A row of the first result is called "NAME (A)", the same row of the second "NAME (B)". Rows whose items
@@ -29,7 +29,7 @@ def items_of_two(
     """
     ours, theirs = _by_key(first), _by_key(second)
     others = {
-        (frozenset(axes), task, evaluator, frozenset(called(row, label) for label in (FIRST, SECOND)))
+        (frozenset(axes), one_set(task, evaluator), frozenset(called(row, each) for each in (FIRST, SECOND)))
         for key in ours.keys() & theirs.keys()
         for row, axes, task, evaluator in [key]
         if _have_other_items((*ours[key], *theirs[key]), artifacts)

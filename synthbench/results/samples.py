@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from synthbench.base.errors import UserError
+from synthbench.base.listing import shortened
 from synthbench.data.checking import fingerprint
 from synthbench.data.records import Ranking, Record, ScoredPair
 from synthbench.data.streaming import (
@@ -83,7 +84,9 @@ class Samples:
         excerpt = DataExcerpt(
             stage=stage,
             records=tuple(map(_shown, some_records(folder))),
-            failures=tuple((_cut(reason, ORIGIN_LENGTH), number) for reason, number in reasons[:NUM_REASONS]),
+            failures=tuple(
+                (shortened(reason, ORIGIN_LENGTH), number) for reason, number in reasons[:NUM_REASONS]
+            ),
             revisions=tuple(self._artifacts.manifest(stage).revisions.items()),
         )
         return excerpt.model_dump(mode="json")
@@ -134,9 +137,9 @@ def _shown(record: Record) -> RecordExcerpt:
     if record.split == "train":
         del known["split"]
     return RecordExcerpt(
-        texts=tuple((name, _cut(text, TEXT_LENGTH)) for name, text in _texts(record)),
+        texts=tuple((name, shortened(text, TEXT_LENGTH)) for name, text in _texts(record)),
         score=_score(record),
-        origin=tuple((column, _cut(str(value), ORIGIN_LENGTH)) for column, value in known.items()),
+        origin=tuple((column, shortened(str(value), ORIGIN_LENGTH)) for column, value in known.items()),
     )
 
 
@@ -154,7 +157,3 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
 
 def _score(record: Record) -> float | None:
     return record.score if isinstance(record, ScoredPair) else None
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.base.escaping import markdown_text
+from synthbench.base.listing import shortened
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import Measurement
@@ -41,18 +42,18 @@ def legal_name(*parts: str) -> str:
 
 def row_name(run: RunResult) -> str:
     """Return the run's row, such as "augsbert-bm25 · static"."""
-    return _cut(" · ".join([run.variant, *run.axes.values()]), NAME_LENGTH)
+    return shortened(" · ".join([run.variant, *run.axes.values()]), NAME_LENGTH)
 
 
 def run_name(run: RunResult) -> str:
     """Return the run's name, such as "augsbert-bm25 · static · seed 0"."""
     seed = f" · seed {run.seed}"
-    return f"{_cut(row_name(run), NAME_LENGTH - len(seed))}{seed}"
+    return f"{shortened(row_name(run), NAME_LENGTH - len(seed))}{seed}"
 
 
 def experiment_run_name(result: ExperimentResult) -> str:
     """Return the name of the experiment with its overrides, such as "augsbert_stsb --seeds 0"."""
-    return _cut(result.title, NAME_LENGTH)
+    return shortened(result.title, NAME_LENGTH)
 
 
 def run_digest(run: RunResult) -> str:
@@ -108,18 +109,20 @@ def live_points(run: RunResult) -> list[MetricPoint]:
 
 def legal_texts(texts: Mapping[str, str]) -> dict[str, str]:
     """Return parameters or tags with names and lengths that MLflow accepts."""
-    return {legal_name(key): _cut(text, VALUE_LENGTH) for key, text in texts.items()}
+    return {legal_name(key): shortened(text, VALUE_LENGTH) for key, text in texts.items()}
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
     """Return the environment, the registration, and MLflow's note: the description, and a short table."""
-    tags = {legal_name(f"environment.{key}"): _cut(text, 2000) for key, text in result.environment.items()}
+    tags = {
+        legal_name(f"environment.{key}"): shortened(text, 2000) for key, text in result.environment.items()
+    }
     if result.registration is not None:
         registered = {"hash": result.registration.hash, "time": result.registration.time}
         tags |= {f"registration.{key}": text for key, text in registered.items()}
     description = markdown_text(result.description)
     note = f"{description}\n\n{table}".strip()
-    tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else _cut(description, NOTE_LENGTH)
+    tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else shortened(description, NOTE_LENGTH)
     return tags
 
 
@@ -173,10 +176,6 @@ def _legal_part(part: str) -> str:
     if legal.strip(".") == "":
         legal = f"_{legal}"
     return legal if legal == part else f"{legal}-{_short_hash(part, 6)}"
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _digest(content: object) -> str:

@@ -8,7 +8,7 @@ from fake_stages import Work
 
 from synthbench.base.errors import UserError
 from synthbench.engine.stage import Stage
-from synthbench.estimates.simulation import SimulatedRun, simulated
+from synthbench.estimates.simulation import simulated
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def alone(number: int) -> list[Stage]:
 
 def run(
     stages: list[Stage], num_gpus: int, seconds: Callable[[Stage], float | None] = lambda _: 10.0
-) -> SimulatedRun:
+) -> tuple[float, float]:
     return simulated(stages, seconds, lambda _: True, num_gpus)
 
 
@@ -44,29 +44,29 @@ def run(
     ],
 )
 def test_equal_trainings_run_in_whole_rounds(num_gpus: int, seconds: float, busy: float) -> None:
-    assert run(alone(25), num_gpus) == SimulatedRun(seconds, pytest.approx(busy))
+    assert run(alone(25), num_gpus) == (seconds, pytest.approx(busy))
 
 
 def test_a_stage_waits_for_its_inputs_but_not_for_the_others() -> None:
     long, short = alone(2)
     after = Stage(Work("after"), {"data": short})
     found = run([long, short, after], 2, lambda stage: 25.0 if stage is long else 10.0)
-    assert found == SimulatedRun(25.0, pytest.approx(45 / 50))
+    assert found == (25.0, pytest.approx(45 / 50))
 
 
 def test_a_stage_on_two_gpus_takes_half_the_time_and_waits_for_both() -> None:
     one, wide = Stage(Work("one")), Stage(Wide("wide"))
-    assert run([one, wide], 2) == SimulatedRun(15.0, pytest.approx(20 / 30))
+    assert run([one, wide], 2) == (15.0, pytest.approx(20 / 30))
 
 
 def test_stages_without_a_gpu_never_wait() -> None:
     stages = alone(5)
-    assert simulated(stages, lambda _: 10.0, lambda _: False, 1) == SimulatedRun(10.0, 0.0)
+    assert simulated(stages, lambda _: 10.0, lambda _: False, 1) == (10.0, 0.0)
 
 
 def test_unknown_seconds_count_as_none_and_nothing_to_run_takes_no_time() -> None:
-    assert run(alone(3), 1, lambda _: None) == SimulatedRun(0.0, 0.0)
-    assert run([], 4) == SimulatedRun(0.0, 0.0)
+    assert run(alone(3), 1, lambda _: None) == (0.0, 0.0)
+    assert run([], 4) == (0.0, 0.0)
 
 
 def test_a_stage_that_takes_more_gpus_than_there_are_is_refused() -> None:

@@ -116,7 +116,7 @@ def test_gold_judges_each_rows_labels_and_the_report_prices_them(study: Study) -
     assert expected.cost.usd == pytest.approx(study.result.costs[0].usd)
     assert graded.cost is not None
     assert graded.cost.usd == pytest.approx(study.result.costs[1].usd)
-    section = Report(study.result).labels
+    section = Report(study.result).tables.get("Labels")
     assert section is not None
     (block,) = section.blocks
     assert [grid.title for grid in block.grids] == [

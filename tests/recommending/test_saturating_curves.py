@@ -20,7 +20,7 @@ def test_a_measured_amount_is_forecast_as_measured() -> None:
     found = forecast({10: [0.5, 0.6], 90: [0.7, 0.8]}, 90)
     assert found.value == pytest.approx(0.75)
     assert not found.why_unknown
-    assert found.half_width == pytest.approx(0.635, abs=0.001)
+    assert found.noise.half_width == pytest.approx(0.635, abs=0.001)
 
 
 def test_without_noise_the_curve_is_found() -> None:
@@ -43,7 +43,7 @@ def test_intervals_cover_the_truth_in_about_95_of_100() -> None:
     found = [forecast(noisy(seed, 0.004), 300) for seed in range(60)]
     told = [each for each in found if not each.why_unknown]
     assert len(told) > 40
-    covered = sum(abs(each.value - curve(300)) <= each.half_width for each in told)
+    covered = sum(abs(each.value - curve(300)) <= each.noise.half_width for each in told)
     assert covered >= 0.85 * len(told)
 
 

@@ -126,7 +126,7 @@ def _texts(tag: str, html: str) -> list[str]:
 
 
 def lines_of(result: ExperimentResult, name: str) -> list[dict[str, str]]:
-    text = text_of(result, name) if name == "table.csv" or Report(result).comparisons else ""
+    text = text_of(result, name) if name == "table.csv" or "Comparisons" in Report(result).tables else ""
     return list(csv.DictReader(io.StringIO(text)))
 
 
@@ -142,7 +142,8 @@ def test_no_sentence_takes_back_what_another_says(
     starred = [line for line in lines if line["significant"] == "true"]
     primary = [line for line in lines if line["family"] == "primary" and line["family_p"]]
     real = [line for line in starred if line["family"] == "primary"]
-    table_notes, notes = report.table.notes, report.comparisons.notes if report.comparisons else ()
+    comparisons = report.tables.get("Comparisons")
+    table_notes, notes = report.table.notes, comparisons.notes if comparisons else ()
     everything = (*page.answer, *page.findings, *page.remarks, *table_notes, *notes)
 
     # A star is an interval without 0, and a p value below 5 %.

@@ -5,14 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from synthbench.reporting.figures.panels import CEILING, Look, look
 from synthbench.reporting.figures.style import (
     CEILING_COLOUR,
-    CEILING_MARKER,
-    COLOURS,
     GUIDE_COLOUR,
     GUIDE_WIDTH,
     HIGHEST,
-    MARKERS,
     NARROWEST,
     SCORE,
     TEXT_COLOUR,
@@ -47,22 +45,13 @@ BOUNDS = (LEAST_SCORE * (1 + 2 * MARGIN), HIGHEST_SCORE * (1 + 2 * MARGIN))
 class _PlotLine:
     """A line across all panels: a row of the table, or the heading of a group.
 
-    `number` is that of the row's variant, so that a variant looks the same in all groups.
+    A variant has the same `look` in all groups.
     """
 
     label: str
     group: int
     row: Row | None = None
-    number: int = 0
-
-    @property
-    def look(self) -> tuple[str, str]:
-        """Colour and marker; the first 42 variants differ."""
-        if self.row is None:
-            return TEXT_COLOUR, ""
-        if self.row.is_ceiling:
-            return CEILING_COLOUR, CEILING_MARKER
-        return COLOURS[self.number % len(COLOURS)], MARKERS[self.number % len(MARKERS)]
+    look: Look = CEILING
 
 
 def scores_parts(table: Table) -> Iterator[Table]:
@@ -139,8 +128,8 @@ def _lines(table: Table) -> Iterator[_PlotLine]:
         if table.axes:
             yield _PlotLine(folded(table.heading(group), LABEL_LENGTH), number)
         for row in group.rows:
-            index = 0 if row.is_ceiling else variants.index(row.variant)
-            yield _PlotLine(folded(row.label, LABEL_LENGTH), number, row, index)
+            of_row = CEILING if row.is_ceiling else look(variants.index(row.variant))
+            yield _PlotLine(folded(row.label, LABEL_LENGTH), number, row, of_row)
 
 
 def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_PlotLine], column: int) -> None:
@@ -172,17 +161,16 @@ def _write_instead(panel: "Axes", text: str, height: int) -> None:
     panel.text(middle, height, text, color=TEXT_COLOUR, ha="center", va="center", bbox=ground)
 
 
-def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, look: tuple[str, str]) -> None:
-    colour, marker = look
+def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, of_row: Look) -> None:
     half_width = cell.half_width
     panel.errorbar(
         cell.mean,
         height,
         xerr=half_width,
-        fmt=marker,
-        color=colour,
+        fmt=of_row.marker,
+        color=of_row.colour,
         markersize=4,
-        markerfacecolor="white" if half_width is None else colour,
+        markerfacecolor="white" if half_width is None else of_row.colour,
         elinewidth=1.3,
     )
     seeds = table.seeds_text(cell)

@@ -15,7 +15,7 @@ from synthbench.reporting.model.comparisons import (
     pairs_with_baselines,
 )
 from synthbench.reporting.model.decisions import Decisions, decide, primary_columns
-from synthbench.reporting.model.item_errors import ItemErrors, PairOnTask
+from synthbench.reporting.model.item_errors import ItemErrors, PairInColumn
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult
 
@@ -29,7 +29,7 @@ class Analysis:
     """
 
     result: ExperimentResult
-    other_items: frozenset[PairOnTask] = frozenset()
+    other_items: frozenset[PairInColumn] = frozenset()
 
     @cached_property
     def options(self) -> TableOptions:

@@ -28,7 +28,7 @@ def audit_section(analysis: Analysis) -> ReportSection | None:
         return None
     csv = CsvTable(FIELDS, [line for each in audits for line in _csv_lines(each)])
     blocks = tuple(
-        Block(waiting_title(each))
+        Block(f"{each.title}: {each.num_items:,} items wait for judgement")
         if each.audit is None
         else audit_block(each.title, each.audit, each.published)
         for each in audits
@@ -45,11 +45,6 @@ def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None"
     if len(audited.by_annotator) > 1:
         grids.append(_annotator_grid(audited.by_annotator))
     return Block(title, tuple(grids), tuple(_notes(audited)))
-
-
-def waiting_title(result: AuditResult) -> str:
-    """Return the title of an audit without judgements so far."""
-    return f"{result.title}: {result.num_items:,} items wait for judgement"
 
 
 def confusion_grid(

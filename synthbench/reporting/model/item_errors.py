@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Axes = frozenset[tuple[str, str]]
-PairOnTask = tuple[Axes, str, str, frozenset[str]]
-"""Two rows on one test set: grid coordinates, test set, evaluator, both variants."""
 Pair = tuple[RowKey, RowKey]
-_Key = tuple[Axes, frozenset[tuple[str, str, Axes]], frozenset[str]]
+PairInColumn = tuple[Axes, frozenset[tuple[str, str, Axes]], frozenset[str]]
 """Two rows in one column: the rows' coordinates, the column's measurements, both variants."""
 
 
@@ -27,7 +25,7 @@ class ItemErrors:
     Rows are compared at the same point of the grid, or with a row that is shown once for all points.
     """
 
-    def __init__(self, known: Sequence[ItemNoise], others: Set[PairOnTask] = frozenset()) -> None:
+    def __init__(self, known: Sequence[ItemNoise], others: Set[PairInColumn] = frozenset()) -> None:
         self._others = others
         self._known = {
             (_axes(each.axes), _measured(each), pair): errors
@@ -38,11 +36,8 @@ class ItemErrors:
     def have_other_items(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
         """Return whether the rows are known to have different items in a test set of the column."""
         pair = frozenset((row.variant, other.variant))
-        return any(
-            (_axes({**_point(row, other), **dict(one.coordinates)}), one.task, one.evaluator, pair)
-            in self._others
-            for one in source.measurements
-        )
+        point = _point(row, other)
+        return any(_of_set(point, one, pair) in self._others for one in source.measurements)
 
     def covariances(self, source: ColumnSource, pairs: Sequence[Pair]) -> "NDArray[np.float64] | None":
         """Return the covariances of these differences due to the items: (pairs, pairs); None if unknown.
@@ -100,14 +95,19 @@ def _axes(axes: Mapping[str, str] | Sequence[tuple[str, str]]) -> Axes:
     return frozenset(dict(axes).items())
 
 
-def _of_set(point: Mapping[str, str], one: Measurement, pair: frozenset[str]) -> _Key:
-    return _axes({**point, **dict(one.coordinates)}), frozenset({(one.task, one.evaluator, _axes(()))}), pair
+def _of_set(point: Mapping[str, str], one: Measurement, pair: frozenset[str]) -> PairInColumn:
+    return _axes({**point, **dict(one.coordinates)}), one_set(one.task, one.evaluator), pair
 
 
 def _measured(noise: ItemNoise) -> frozenset[tuple[str, str, Axes]]:
     if noise.averaged:
         return frozenset((each.task, each.evaluator, _axes(each.axes)) for each in noise.averaged)
-    return frozenset({(noise.task, noise.evaluator, _axes(()))})
+    return one_set(noise.task, noise.evaluator)
+
+
+def one_set(task: str, evaluator: str) -> frozenset[tuple[str, str, Axes]]:
+    """Return the measurements of a column with one test set."""
+    return frozenset({(task, evaluator, _axes(()))})
 
 
 def _independent(sets: Sequence[Sequence[PairErrors]], num_averaged: int) -> PairErrors:

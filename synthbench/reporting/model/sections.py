@@ -1,6 +1,6 @@
 """Sections of a report: grids of text with notes, which every format prints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Line = tuple[str, ...]
@@ -72,3 +72,14 @@ class ReportSection:
         """The notes that stand in a file of their own, those of a block after its title."""
         of_blocks = (f"{each.title}: {note}" for each in self.blocks for note in each.notes[MOST_NOTES:])
         return (*self.notes[MOST_NOTES:], *of_blocks)
+
+
+def each_once(parts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the parts that have notes, by title; a note that several parts have stands in the first."""
+    found: dict[str, list[str]] = {}
+    known: set[str] = set()
+    for title, notes in parts.items():
+        if own := [note for note in dict.fromkeys(notes) if note not in known]:
+            found[title] = own
+            known.update(own)
+    return found

@@ -179,10 +179,6 @@ class Row:
         published = tuple(self.published[index] for index in chosen) if self.published else ()
         return replace(self, cells=tuple(self.cells[index] for index in chosen), published=published)
 
-    def axis_value(self, axis: str) -> str:
-        """Return the name of the row's value on this axis, a dash if it has none."""
-        return dict(self.axes).get(axis, MISSING)
-
 
 def _published_text(cell: PublishedCell | None, common: str) -> str:
     if cell is None or cell.refusal:
@@ -267,8 +263,8 @@ class Table:
         return ", ".join(named) or f"every {', '.join(self.axes)}"
 
     def row_names(self, row: Row) -> tuple[str, ...]:
-        """Return the row's axis values and label."""
-        return (*(row.axis_value(axis) for axis in self.axes), row.label)
+        """Return the row's axis values, a dash for an axis that it is not on, and its label."""
+        return (*(dict(row.axes).get(axis, MISSING) for axis in self.axes), row.label)
 
     def cells(self, index: int) -> tuple[Cell, ...]:
         """Return the cells of one column that have a score."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from synthbench.reporting.model.aggregate import row_of, rows
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.item_errors import PairOnTask
+from synthbench.reporting.model.item_errors import PairInColumn
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult
 from synthbench.statistics.item_noise import ItemNoise
@@ -17,7 +17,7 @@ def comparison_of(
     first: ExperimentResult,
     second: ExperimentResult,
     item_noise: Sequence[ItemNoise] = (),
-    other_items: frozenset[PairOnTask] = frozenset(),
+    other_items: frozenset[PairInColumn] = frozenset(),
 ) -> Analysis:
     """Return an analysis whose comparisons are the rows of `second` minus the same rows of `first`.
 

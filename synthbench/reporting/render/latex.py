@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.further_notes import BELOW, NotesOn, each_once
-from synthbench.reporting.model.sections import Block, Grid, Line, ReportSection
+from synthbench.reporting.model.sections import Block, Grid, Line, ReportSection, each_once
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Group, Row, Table
 from synthbench.reporting.render.latex_floats import (
     FONT_SIZE,
@@ -27,6 +26,8 @@ NUMBER = linear_pattern(r"^-?\d+(\.\d+)?")
 _NOT_IN_LABELS = linear_pattern(r"[^A-Za-z0-9:._-]+")
 RULES = (r"\midrule", r"\cmidrule")
 BOTTOM = (r"\bottomrule", r"\end{tabular}")
+BELOW = "Below the tables"
+"""The title of notes for which a paper has no room below their table."""
 PADDING = 8.0
 """Points between two columns."""
 
@@ -61,17 +62,16 @@ def latex_notes(report: Report) -> str:
 
     "" without any.
     """
-    shows = tuple(f"{name}: {text}" for name, text in report.table.shows)
-    no_room = NotesOn(BELOW, tuple(_without_room(report)))
-    parts = list(each_once((no_room, NotesOn(SHOWS, shows), *report.further_notes)))
+    shows = [f"{name}: {text}" for name, text in report.table.shows]
+    parts = each_once({BELOW: list(_without_room(report)), SHOWS: shows, **report.further_notes})
     if not parts:
         return ""
     title = rf"\subsection{{Notes on {escape(report.result.experiment)}}}"
     lines = [ORIGIN, rf"{title}\label{{{_notes_label(floats_of(report.analysis))}}}"]
-    for part in parts:
-        lines += [rf"\paragraph{{{escape(part.title)}}}", r"\begin{itemize}"]
+    for part, notes in parts.items():
+        lines += [rf"\paragraph{{{escape(part)}}}", r"\begin{itemize}"]
         # LaTeX would take a bracket after \item as its argument; `escape` leaves none.
-        lines += [*(rf"\item {escape(note)}" for note in part.notes), r"\end{itemize}"]
+        lines += [*(rf"\item {escape(note)}" for note in notes), r"\end{itemize}"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,9 +1,8 @@
 """Render tables and sections as GitHub-flavoured Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from synthbench.base.escaping import markdown_text
-from synthbench.reporting.model.further_notes import NotesOn
 from synthbench.reporting.model.sections import Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Table
 
@@ -49,11 +48,11 @@ def markdown_section(section: ReportSection) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def markdown_notes(notes: Sequence[NotesOn]) -> str:
+def markdown_notes(parts: Mapping[str, Sequence[str]]) -> str:
     """Return the notes that stand below no table."""
     lines: list[str] = []
-    for part in notes:
-        lines += [f"## {markdown_text(part.title)}", "", *_list(part.notes), ""]
+    for title, notes in parts.items():
+        lines += [f"## {markdown_text(title)}", "", *_list(notes), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

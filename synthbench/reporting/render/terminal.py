@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from synthbench.base.listing import counted
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.notes import warnings
@@ -235,7 +236,7 @@ def notes_of(report: Report) -> Notes:
         first = _printed(report)[0]
         file, number = f"{first.name}.md", len(first.first_notes)
     if report.further_notes:
-        file, number = NOTES, sum(len(part.notes) for part in report.further_notes)
+        file, number = NOTES, sum(map(len, report.further_notes.values()))
     counts = {
         "failure": len(report.result.failures),
         "result pending": len(report.result.pending),
@@ -247,9 +248,9 @@ def notes_of(report: Report) -> Notes:
 
 def _printed(report: Report) -> list[ReportSection]:
     """Return the sections with tables, without comparisons, which belong to the scores."""
-    return [each for each in report.sections if each.blocks and each is not report.comparisons]
+    return [each for each in report.sections if each.blocks and each.name != "comparisons"]
 
 
 def _count(number: int, what: str) -> str:
-    noun, _, rest = what.partition(" ")
-    return f"{number:,} {noun}{'' if number == 1 else 's'}{f' {rest}' if rest else ''}"
+    noun, space, rest = what.partition(" ")
+    return f"{counted(number, noun)}{space}{rest}"

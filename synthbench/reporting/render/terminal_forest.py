@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from synthbench.base.listing import shortened
 from synthbench.reporting.model.forest import Forest, ForestLine
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def terminal_forest(forest: Forest, console: "Console") -> "list[Text]":
     for title, of_group in shown.groups:
         lines += [Text(title, style="bold")] if title else []
         for each in of_group:
-            name = each.name if len(each.name) <= LONGEST_NAME else f"{each.name[: LONGEST_NAME - 1]}…"
+            name = shortened(each.name, LONGEST_NAME)
             style = "bold" if each.direction else ""
             track = _track(shown, each, width)
             lines.append(Text.assemble(name.ljust(names), "  ", track, "  ", (each.text, style)))

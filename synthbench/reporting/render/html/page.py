@@ -12,6 +12,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from synthbench.base.templates import templates_in
 from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.sections import Grid
@@ -34,6 +35,7 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 if TYPE_CHECKING:
     from jinja2 import Template
 
+TEMPLATES = "reporting/render/html"
 SCORES = "Scores"
 NUM_RECORDS = 5
 """Records of each data set that are shown at first; the others can be unfolded."""
@@ -88,11 +90,11 @@ def html_report(
         summary=_summary(report),
         scores=[picture for picture in pictures if picture.title == SCORES],
         figures=[picture for picture in pictures if picture.title != SCORES],
-        comparisons=report.comparisons,
+        comparisons=report.tables.get("Comparisons"),
         figure_tables=[each.section for each in report.figures if each.section.blocks],
-        audits=report.audits,
-        labels=report.labels,
-        costs=report.costs,
+        audits=report.tables.get("Audits"),
+        labels=report.tables.get("Labels"),
+        costs=report.tables.get("Costs"),
         data=shown_data(result),
         sentences=shown_sentences(result),
         overlaps=tuple(overlap_grids(result)),
@@ -113,17 +115,7 @@ def _summary(report: Report) -> Summary | None:
 @cache
 def _template() -> "Template":
     """Return the page's template, compiled once per process."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        autoescape=True,
-        loader=PackageLoader("synthbench.reporting.render", "html"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("report.html.jinja")
+    return templates_in(TEMPLATES).get_template("report.html.jinja")
 
 
 @dataclass(frozen=True)
