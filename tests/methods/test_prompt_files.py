@@ -318,8 +318,7 @@ def test_a_function_takes_prompts_as_the_documentation_shows(
 ) -> None:
     page = Path(__file__).parents[2] / "docs" / "own_llm_method.md"
     (code,) = re.findall(r"```python\n(class SentencePrompt.*?)```", page.read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {name: each for name, each in vars(api).items() if name[0] != "_"}
-    names |= {"ClassVar": ClassVar, "Iterator": Iterator}
+    names: dict[str, Any] = {**vars(api), "ClassVar": ClassVar, "Iterator": Iterator}
     exec(code, names)
     shown = names["paraphrased"]
     (tmp_path / "mine.yaml").write_text("paraphrase: 'Anew: {sentence}'\n", encoding="utf-8")
