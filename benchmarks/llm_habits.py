@@ -23,6 +23,7 @@ from typing import Any
 
 from measure import data_folder, exit_with
 
+from synthbench.api import PromptChat
 from synthbench.llm.answered import sentences_in
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
@@ -31,7 +32,7 @@ from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots
 from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench_syncse.prompts import NEGATIVE, POSITIVE, SHIPPED, labels_of, sentences_of
-from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
+from synthbench_syncse.requests import LabelChats, SentenceChats
 
 NUM_TEXTS = 60
 NUM_SAMPLES = 20
@@ -192,7 +193,7 @@ def real(data: Path) -> Mapping[str, Mapping[str, Made]]:
     }
 
 
-def choices(settings: LLMSettings, chat: SynCSERequest, count: int = 1) -> list[str]:
+def choices(settings: LLMSettings, chat: PromptChat, count: int = 1) -> list[str]:
     """Return the answers to a method's request."""
     answers = Answers(settings, {"messages": list(chat.messages), "seed": chat.sample})
     return [answers.choice(index) for index in range(count)]

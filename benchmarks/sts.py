@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.building import build_encoder
-from synthbench.models.encoder import LengthBatchedEncoder
-from synthbench.models.pair_scorer import pair_scorer
+from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
+from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.precision import onednn_is_faster
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.loading import component
@@ -57,8 +57,9 @@ def main() -> int:
     model.encode(["warm up"])
 
     def synthbench() -> Scores:
-        texts = (text for task in tasks.values() for text in evaluator.texts(task))
-        scorer = pair_scorer(LengthBatchedEncoder(model), texts)
+        encoder = CachingEncoder(LengthBatchedEncoder(model))
+        encoder.encode([text for task in tasks.values() for text in evaluator.texts(task)])
+        scorer = CosineScorer(encoder)
         return {name: evaluator.evaluate(scorer, task).scores["spearman_all"] for name, task in tasks.items()}
 
     def task_by_task() -> Scores:

@@ -62,6 +62,7 @@ from synthbench.llm.asking import TopP as TopP
 from synthbench.llm.asking import drawn as drawn
 from synthbench.llm.asking import estimated_amount as estimated_amount
 from synthbench.llm.asking import hashed_number as hashed_number
+from synthbench.llm.asking import hashed_share as hashed_share
 from synthbench.llm.client import LLM as LLM
 from synthbench.llm.endpoint import ChatAmount as ChatAmount
 from synthbench.llm.json_answers import AnswerError as AnswerError
@@ -110,7 +111,6 @@ from synthbench.plugins.importers import Importer as Importer
 from synthbench.plugins.importers import ImportOptions as ImportOptions
 from synthbench.plugins.labellers import Judge as Judge
 from synthbench.plugins.labellers import Labeller as Labeller
-from synthbench.plugins.labellers import scored_batches as scored_batches
 from synthbench.plugins.labellers import trained_on_gold as trained_on_gold
 from synthbench.plugins.model_contracts import Evaluation as Evaluation
 from synthbench.plugins.model_contracts import Evaluator as Evaluator

@@ -5,7 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from synthbench.api import Encoder, RetrievalText, Searcher, UserError, greatest, of_passages, of_queries
+from synthbench.api import (
+    Encoder,
+    RetrievalText,
+    Searcher,
+    UserError,
+    directions,
+    greatest,
+    of_passages,
+    of_queries,
+)
 from synthbench_retrieval import Retrieval
 from synthbench_retrieval.measures import DEPTH
 
@@ -79,10 +88,7 @@ def _vectors(encoder: Encoder, texts: Sequence[RetrievalText], task: str) -> NDA
 def _prepared(vectors: NDArray[np.float32], settings: Retrieval) -> NDArray[np.float64]:
     """Return float64 vectors, at length 1 for the cosine: equal directions then agree to 6 decimals."""
     exact = vectors.astype(np.float64)
-    if settings.similarity == "dot":
-        return exact
-    norms = np.linalg.norm(exact, axis=1, keepdims=True)
-    return np.asarray(exact / np.where(norms == 0, 1, norms))
+    return exact if settings.similarity == "dot" else directions(exact)
 
 
 def _best_rows(blocks: Iterable[NDArray[np.float64]], excluded: Sequence[int]) -> list[NDArray[np.int64]]:

@@ -1,6 +1,5 @@
 """Select labelled random pairs whose scores are distributed like gold's (Thakur et al. 2021, 3.1)."""
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from synthbench.api import Record, UserError, kl_divergence
+from synthbench.api import Record, UserError, hashed_share, kl_divergence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,12 +55,7 @@ class KDESelection:
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
     """Return a random number in [0, 1) per pair, independent of the order of pairs and sentences."""
-    return np.fromiter((_draw(seed, *sorted(pair.texts())) for pair in pairs), np.float64)
-
-
-def _draw(seed: int, first: str, second: str) -> float:
-    content = f"kde\x1f{seed}\x1f{first}\x1f{second}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.sha256(content).digest()[:8]) / 2**64
+    return np.fromiter((hashed_share("kde", seed, *sorted(pair.texts())) for pair in pairs), np.float64)
 
 
 def choose(

@@ -7,6 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from synthbench.api import (
+    ChatAmount,
     Failure,
     GenerationContext,
     Labeller,
@@ -17,11 +18,9 @@ from synthbench.api import (
     Unit,
     UserError,
     added_field,
-    scored_batches,
-    trained_on_gold,
 )
 
-CROSS_ENCODER, LABELLER = "cross_encoder", "labeller"
+LABELLER = "labeller"
 
 
 class WithLabeller(Method):
@@ -49,81 +48,62 @@ class WithLabeller(Method):
             raise ValueError("needs either `cross_encoder` or `labeller`")
         return self
 
+    @property
+    def _chosen(self) -> Labeller:
+        return self.labeller or Labeller(cross_encoder=self.cross_encoder, both_orders=self.both_orders)
+
+    @property
+    def _need(self) -> str:
+        return "" if self.labeller is None else LABELLER
+
     def needs(self) -> Mapping[str, Need]:
         """Return the labeller's model, if it has one.
 
         A cross-encoder is trained on gold and, if the role "dev" has a source, selected on dev.
         """
-        if self.labeller is not None:
-            return self.labeller.needs(LABELLER, self.seed)
-        return {CROSS_ENCODER: trained_on_gold("cross-encoder", self.cross_encoder or {}, self.seed)}
+        return self._chosen.needs(self._need, self.seed)
 
     def needs_llm(self) -> bool:
         """Return whether an LLM labels."""
-        return self.labeller is not None and self.labeller.uses_llm
+        return self._chosen.uses_llm
 
     def check_sources(self, given: Collection[str]) -> None:
         """Raise UserError if the labeller would learn nothing from the role dev."""
-        if "dev" in given and self.labeller is not None and not self.labeller.learns:
-            raise UserError(f"the labeller `{self.labeller.kind}` learns nothing from 'dev'")
+        if "dev" in given and not self._chosen.learns:
+            raise UserError(f"the labeller `{self._chosen.kind}` learns nothing from 'dev'")
 
     def labelling_cost(self, most_pairs: int | None) -> Iterator[str]:
         """Yield a line on the maximum number of pairs to label with a model, if known."""
-        model, both_orders = "", self.both_orders
-        if self.cross_encoder is not None:
-            model = self.cross_encoder["base"]["model"]
-        elif self.labeller is not None and self.labeller.base is not None:
-            model, both_orders = self.labeller.base.model, self.labeller.reads_both_orders
-        if model and most_pairs is None:
-            yield f"pairs to label with {model}: unknown until the sources are read"
-        elif model and most_pairs is not None:
-            num_inputs = most_pairs * (2 if both_orders else 1)
-            yield f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {model}"
+        base = self._chosen.base
+        if base is not None and most_pairs is None:
+            yield f"pairs to label with {base.model}: unknown until the sources are read"
+        elif base is not None and most_pairs is not None:
+            num_inputs = most_pairs * (2 if self._chosen.reads_both_orders else 1)
+            yield f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {base.model}"
+
+    def labelling_requests(self, most_pairs: int | None) -> ChatAmount | None:
+        """Return the requests to an LLM as labeller, one per pair; None without one, or if not known."""
+        return None if most_pairs is None else self._chosen.asks(most_pairs)
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair, positioned by its index, scored in batches of similar length.
 
         The label is the score, clipped to [0, 1]; without a clear one, the unit has a Failure.
         """
-        finished = context.finished_units
-        if self.labeller is not None:
-            yield from self._by_labeller(self.labeller, pairs, context)
-            return
-        with context.progress.task("labelling silver pairs", pairs.number) as task:
-            for batch, scores in scored_batches(
-                lambda: context.pair_scorer(CROSS_ENCODER),
-                pairs.number,
-                pairs.texts,
-                both_orders=self.both_orders,
-                is_due=lambda piece, batch: (
-                    context.is_mine(piece) and any(pairs.key(index) not in finished for index in batch)
-                ),
-            ):
-                labels = zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True) if len(scores) else ()
-                units = (
-                    Unit(key=pairs.key(index), position=index, records=(pairs.record(index, score),))
-                    for index, score in labels
-                )
-                yield from (unit for unit in units if unit.key not in finished)
-                task.advance(len(batch))
-
-    @staticmethod
-    def _by_labeller(labeller: Labeller, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
-        generator = context.llm.model if labeller.base is None else f"{labeller.kind} {labeller.base.model}"
-        found = labeller.verdicts(
+        generator = self.labeller and self.labeller.generator(context)
+        found = self._chosen.verdicts(
             pairs.number,
             pairs.texts,
-            LABELLER,
+            self._need,
             context,
             lambda index: pairs.key(index) in context.finished_units,
         )
         for index, verdict in found:
-            record: ScoredPair | Failure
+            record: ScoredPair | Failure = pairs.record(index, verdict.value or 0.0)
             if verdict.value is None:
-                source = pairs.record(index, 0.0).source_id
-                record = Failure(reason=verdict.reason, raw_text=verdict.answered, source_id=source)
-            else:
-                record = replace(pairs.record(index, verdict.value), generator=generator)
+                record = Failure(reason=verdict.reason, raw_text=verdict.answered, source_id=record.source_id)
+            elif generator is not None:
+                record = replace(record, generator=generator)
             yield Unit(key=pairs.key(index), position=index, records=(record,))
 
 

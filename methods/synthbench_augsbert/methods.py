@@ -105,10 +105,9 @@ class AugSBERT(WithLabeller):
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests to an LLM as labeller, one per pair."""
-        if self.labeller is None or isinstance(self.sampler, SelectingSampler):
+        if isinstance(self.sampler, SelectingSampler):
             return None
-        most = self._most_pairs(self.sampler, num_records)
-        return None if most is None else self.labeller.asks(most)
+        return self.labelling_requests(self._most_pairs(self.sampler, num_records))
 
     @staticmethod
     def _most_pairs(sampler: PairSampler, num_records: Mapping[str, int]) -> int | None:
@@ -206,8 +205,7 @@ class AugSBERTDomain(WithLabeller):
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests to an LLM as labeller, one per pair."""
-        number = num_records.get("target")
-        return None if self.labeller is None or number is None else self.labeller.asks(number)
+        return self.labelling_requests(num_records.get("target"))
 
     def can_be_sharded(self) -> bool:
         """True: pairs are labelled batch by batch."""

@@ -186,14 +186,13 @@ class Relabel(Method):
         source = pair.source_id or pair.id
         if verdict.value is None:
             return Failure(reason=verdict.reason, raw_text=verdict.answered, source_id=source)
-        base = self.labeller.base
         return replace(
             pair,
             id="",
             score=verdict.value,
             source_id=source,
             method="relabel",
-            generator=context.llm.model if base is None else f"{self.labeller.kind} {base.model}",
+            generator=self.labeller.generator(context),
             seed=self.seed,
         )
 

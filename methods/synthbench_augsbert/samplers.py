@@ -265,12 +265,6 @@ class NumberedPairs(Sequence[IndexPair]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NumberedPairs) and self._numbers == other._numbers
-
-    def __hash__(self) -> int:
-        return hash(self._numbers.tobytes())
-
     @overload
     def __getitem__(self, index: int) -> IndexPair: ...
 

@@ -1,6 +1,5 @@
 """A baseline for AugSBERT: gold pairs with words replaced or added by a masked language model."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -21,6 +20,7 @@ from synthbench.api import (
     Unit,
     added_field,
     check_words,
+    hashed_share,
     length_sorted_units,
     linear_pattern,
 )
@@ -115,7 +115,7 @@ class ContextualSubstitution(Method):
         """Choose the words of a sentence."""
         number = len(WORD.findall(text))
         wanted = max(1, round(self.share * number))
-        order = sorted(range(number), key=lambda index: _number(key, "word", index))
+        order = sorted(range(number), key=lambda index: hashed_share(key, "word", index))
         chosen = order[: min(wanted, self.max_words or wanted)]
         if self.action == "insert":
             # From the last to the first, so that a new word does not shift the next ones.
@@ -162,14 +162,8 @@ class _Draft:
         blank, index = self.next_blank(), self.word_indices.pop(0)
         if not words:
             return
-        drawn = _number(self.key, "guess", index)
+        drawn = hashed_share(self.key, "guess", index)
         reached = zip(words, accumulate(probability for _, probability in words), strict=True)
         word = next((word for (word, _), share in reached if drawn < share), words[-1][0])
         self.text = blank.filled(word[0].upper() + word[1:] if blank.word[0].isupper() else word)
         self.num_replaced += 1
-
-
-def _number(key: str, what: str, index: int) -> float:
-    """Return a number in [0, 1] that depends only on the arguments."""
-    content = f"{key}\x1f{what}\x1f{index}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.sha256(content).digest()[:8]) / 2**64

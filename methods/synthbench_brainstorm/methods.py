@@ -16,6 +16,7 @@ from synthbench.api import (
     GenerationContext,
     Need,
     OpenSampling,
+    PromptChat,
     RecordKind,
     Sentence,
     SyntheticDataset,
@@ -28,7 +29,7 @@ from synthbench.api import (
 )
 from synthbench_brainstorm.answers import texts_in
 from synthbench_brainstorm.prompts import Category
-from synthbench_brainstorm.requests import BrainstormRequest, Chats
+from synthbench_brainstorm.requests import Chats
 from synthbench_brainstorm.settings import BrainstormSettings, provenance
 from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
 
@@ -175,7 +176,7 @@ class _AskedRecord:
         return f"{self.chats.category}/{self.index}"
 
     @property
-    def chat(self) -> BrainstormRequest:
+    def chat(self) -> PromptChat:
         return self.chats.for_record(self.index, self.task)
 
 

@@ -1,22 +1,12 @@
 """Requests of both steps: they depend only on seed, category and number, so that rows share answers."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from synthbench.api import drawn, drawn_chat, hashed_number
+from synthbench.api import PromptChat, drawn, drawn_chat, hashed_number
 from synthbench_brainstorm.prompts import Category, CategoryPrompts
 
 TASKS_PER_REQUEST = 20
-Message = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class BrainstormRequest:
-    """The messages of one request, its sample index, and the values drawn for it."""
-
-    messages: tuple[Message, ...]
-    sample: int
-    values: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -28,12 +18,12 @@ class Chats:
     seed: int
     languages: Sequence[str] = ("English",)
 
-    def for_tasks(self, number: int) -> BrainstormRequest:
+    def for_tasks(self, number: int) -> PromptChat:
         """Return the `number`-th request for TASKS_PER_REQUEST tasks."""
         assert self.prompts.tasks is not None
         of = (self.seed, self.category, "tasks", number)
         chat = drawn_chat(self.prompts.tasks, {"number": TASKS_PER_REQUEST}, *of)
-        return BrainstormRequest(chat.messages, hashed_number(*of), {})
+        return replace(chat, sample=hashed_number(*of))
 
     def task(self, number: int, tasks: Sequence[str]) -> str:
         """Return the task of the `number`-th record."""
@@ -41,10 +31,9 @@ class Chats:
             return self.prompts.task
         return tasks[hashed_number(self.seed, self.category, number, "task") % len(tasks)]
 
-    def for_record(self, number: int, task: str) -> BrainstormRequest:
+    def for_record(self, number: int, task: str) -> PromptChat:
         """Return the request for the `number`-th record, with drawn values."""
         of = (self.seed, self.category, number)
         (language,) = drawn(self.languages, 1, *of, "language")
         chat = drawn_chat(self.prompts.records, {"task": task, "language": language}, *of)
-        sample = hashed_number(self.seed, self.category, "record", number)
-        return BrainstormRequest(chat.messages, sample, chat.values)
+        return replace(chat, sample=hashed_number(self.seed, self.category, "record", number))

@@ -24,7 +24,6 @@ _Removed = Annotated[None, BeforeValidator(_is_gone)]
 class BrainstormSettings(WithPrompts[BrainstormPrompts], Method):
     """Seed and prompts of both steps, and the sampling of tasks."""
 
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[BrainstormPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "tasks and records"
 

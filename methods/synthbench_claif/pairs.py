@@ -43,7 +43,6 @@ class Filling(WithPrompts[PairPrompts], Method):
     """Settings for masking and filling."""
 
     record_kind = RecordKind.SCORED_PAIR
-    uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
     shipped: ClassVar[ShippedPrompts[PairPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "filling masks"

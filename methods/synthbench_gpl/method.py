@@ -71,7 +71,6 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
 
     version = 2
     record_kind = RecordKind.PAIR
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "queries"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}

@@ -46,7 +46,6 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
 
     version = 2
     record_kind = RecordKind.PAIR
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "queries over two passages"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}

@@ -53,7 +53,6 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
     """Settings for writing positives and hard negatives."""
 
     record_kind = RecordKind.TRIPLET
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[TripletPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives and hard negatives"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}

@@ -41,7 +41,6 @@ _TOKENS_PER_CONFIGURATION = 25
 class PersonaSettings(WithPrompts[PersonaPrompts], Method):
     """Settings of both steps that decide the configurations."""
 
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[PersonaPrompts]] = SHIPPED
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {PERSONAS: RecordKind.SENTENCE}

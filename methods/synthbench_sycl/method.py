@@ -44,7 +44,6 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
 
     version = 2
     record_kind = RecordKind.RANKING
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[GradedPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "graded documents"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {QUERIES: RecordKind.SENTENCE}

@@ -16,10 +16,11 @@ from synthbench.api import (
     Triplet,
     Unit,
     answered_items,
+    estimated_amount,
     sentence_in,
 )
 from synthbench_syncse.prompts import LABELS, NEGATIVE, POSITIVE, labels_of
-from synthbench_syncse.requests import LabelChats, amount
+from synthbench_syncse.requests import LabelChats
 from synthbench_syncse.settings import WithLabels, provenance
 
 _TOKENS_PER_LABEL = 18
@@ -62,11 +63,11 @@ class Labelling:
     def asks(self, num_sentences: int) -> ChatAmount:
         """Return the expected LLM requests and tokens."""
         priced = [
-            chats.chat(str(position), _TYPICAL)
+            chats.chat(str(position), _TYPICAL).messages
             for chats in self._chats.values()
             for position in range(_NUM_PRICED)
         ]
-        return amount(2 * num_sentences, priced, _TOKENS_PER_LABEL)
+        return estimated_amount(2 * num_sentences, priced, _TOKENS_PER_LABEL)
 
     def units(self, records: Iterable[Record], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per sentence that passes the filters; count the others.
@@ -105,7 +106,7 @@ class Labelling:
             "label": text.label,
             "source_id": text.id,
             "instruction": " / ".join(
-                chats.chat(text.id, text.sentence).instruction for chats in self._chats.values()
+                chats.chat(text.id, text.sentence).name for chats in self._chats.values()
             ),
         }
         found: dict[str, str] = {}

@@ -1,10 +1,10 @@
 """Requests to the LLM (arXiv 2305.12599): equal settings and sentence ids give equal requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from synthbench.api import ChatAmount, Exemplar, Prompt, drawn, drawn_chat, estimated_amount, hashed_number
+from synthbench.api import Exemplar, Prompt, PromptChat, drawn, drawn_chat, hashed_number
 from synthbench_syncse.prompts import (
     NUM_CAPTIONS,
     NUM_EXAMPLES,
@@ -13,18 +13,8 @@ from synthbench_syncse.prompts import (
     SentencePrompts,
 )
 
-Message = dict[str, str]
 SENTENCES_PER_REQUEST = 20
 _ALL = "all"
-
-
-@dataclass(frozen=True)
-class SynCSERequest:
-    """The messages of one request, its instruction (for provenance), and its sample index."""
-
-    messages: tuple[Message, ...]
-    instruction: str
-    sample: int
 
 
 @dataclass(frozen=True)
@@ -41,11 +31,11 @@ class LabelChats:
     is_fixed: bool = False
     exemplars: Sequence[Exemplar] | None = None
 
-    def chat(self, sentence_id: str, sentence: str) -> SynCSERequest:
+    def chat(self, sentence_id: str, sentence: str) -> PromptChat:
         """Return the request for one sentence, whose id selects prompt and exemplars."""
         of = (self.seed, self.kind, _ALL if self.is_fixed else sentence_id)
         chat = drawn_chat(self.prompts, {"sentence": sentence}, *of, exemplars=self.exemplars)
-        return SynCSERequest(chat.messages, chat.name, hashed_number(self.seed))
+        return replace(chat, sample=hashed_number(self.seed))
 
 
 @dataclass(frozen=True)
@@ -63,17 +53,15 @@ class SentenceChats:
     domain: str = ""
     is_naive: bool = False
 
-    def chat(self, index: int) -> SynCSERequest:
-        """Return the request for SENTENCES_PER_REQUEST sentences."""
-        messages, instruction = self._messages(index)
-        return SynCSERequest(messages, instruction, hashed_number(self.seed, index))
-
-    def _messages(self, index: int) -> tuple[tuple[Message, ...], str]:
+    def chat(self, index: int) -> PromptChat:
+        """Return the request for SENTENCES_PER_REQUEST sentences; its name is their genre or domain."""
         if self.is_naive:
-            return self._naive()
-        return self._on_domain(index) if self.domain else self._on_genre(index)
+            chat = self._naive()
+        else:
+            chat = self._on_domain(index) if self.domain else self._on_genre(index)
+        return replace(chat, sample=hashed_number(self.seed, index))
 
-    def _on_genre(self, index: int) -> tuple[tuple[Message, ...], str]:
+    def _on_genre(self, index: int) -> PromptChat:
         name = self._genres_in_turn[index % len(self._genres_in_turn)]
         genre = self.pool.genres[name]
         of = (self.seed, "sentences", index)
@@ -86,22 +74,22 @@ class SentenceChats:
             "topics": ", ".join(drawn(self.pool.topics, NUM_TOPICS, *of, "topics")),
             "examples": ", ".join(f'"{caption}"' for caption in captions),
         }
-        return _after_example(prompts, values, examples, *of), name
+        return replace(_after_example(prompts, values, examples, *of), name=name)
 
-    def _on_domain(self, index: int) -> tuple[tuple[Message, ...], str]:
+    def _on_domain(self, index: int) -> PromptChat:
         of = (self.seed, "sentences", self.domain, index)
         values = {
             "domain": self.pool.domains.get(self.domain, f"texts on {self.domain}"),
             "topics": ", ".join(drawn(self.pool.aspects, NUM_TOPICS, *of, "aspects")),
             "number": SENTENCES_PER_REQUEST,
         }
-        return drawn_chat(self.pool.domain_prompts or (), values, *of).messages, self.domain
+        return replace(drawn_chat(self.pool.domain_prompts or (), values, *of), name=self.domain)
 
-    def _naive(self) -> tuple[tuple[Message, ...], str]:
+    def _naive(self) -> PromptChat:
         naive = self.pool.naive
         if naive is None:
             raise ValueError("the pool has no naive prompt")
-        return _after_example(naive.prompt, {}, naive.examples, self.seed), "naive"
+        return replace(_after_example(naive.prompt, {}, naive.examples, self.seed), name="naive")
 
     @cached_property
     def _genres_in_turn(self) -> tuple[str, ...]:
@@ -116,12 +104,7 @@ def numbered(sentences: Iterable[str]) -> str:
 
 def _after_example(
     prompts: Sequence[Prompt], values: Mapping[str, object], examples: Sequence[str], *of: object
-) -> tuple[Message, ...]:
+) -> PromptChat:
     shown = {"number": len(examples), "answer": numbered(examples)}
     wanted = {**values, "number": SENTENCES_PER_REQUEST}
-    return drawn_chat(prompts, wanted, *of, exemplars=[shown]).messages
-
-
-def amount(num_requests: int, chats: Iterable[SynCSERequest], tokens_per_answer: int) -> ChatAmount:
-    """Estimate the tokens of `num_requests` requests from the messages of a few of them."""
-    return estimated_amount(num_requests, (chat.messages for chat in chats), tokens_per_answer)
+    return drawn_chat(prompts, wanted, *of, exemplars=[shown])

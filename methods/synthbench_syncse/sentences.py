@@ -20,10 +20,11 @@ from synthbench.api import (
     Unit,
     UserError,
     answered_items,
+    estimated_amount,
     sentences_in,
 )
 from synthbench_syncse.prompts import SHIPPED, SentencePrompts, sentences_of
-from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats, amount
+from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats
 from synthbench_syncse.settings import (
     WithSeed,
     WithSentences,
@@ -77,8 +78,8 @@ class SynCSESentences(WithSubject, WithSeed):
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Return the expected LLM requests and tokens."""
         chats = self._chats()
-        priced = (chats.chat(index) for index in range(min(_NUM_PRICED, self._num_requests)))
-        return amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
+        priced = (chats.chat(index).messages for index in range(min(_NUM_PRICED, self._num_requests)))
+        return estimated_amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the number of sentences."""
@@ -113,7 +114,7 @@ class SynCSESentences(WithSubject, WithSeed):
     def _unit(self, answer: ChatAnswer, generator: str, chats: SentenceChats) -> Unit:
         key = answer.request.key
         index = int(key)
-        subject = chats.chat(index).instruction
+        subject = chats.chat(index).name
         columns = {
             **provenance("syncse-sentences", generator, self.seed),
             "label": subject,

@@ -69,7 +69,6 @@ class WithSeed(Method):
 class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
     """A method with these prompts."""
 
-    uses_llm = True
     shipped: ClassVar[ShippedPrompts[SynCSEPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives, hard negatives and new sentences"
 

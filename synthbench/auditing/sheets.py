@@ -14,6 +14,7 @@ from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.escaping import CsvWriter, restored
 from synthbench.base.user_files import check_file
 from synthbench.data.exchange import replacing
+from synthbench.data.reading import Faults
 from synthbench.tables.numbers import number_in
 from synthbench.tables.opening import allow_long_cells
 
@@ -104,7 +105,6 @@ def _number(text: str) -> float | None:
         return None
 
 
-MOST_FAULTS = 10
 # A comma, or the separator of spreadsheets in other countries.
 DELIMITERS = ",;\t"
 
@@ -127,15 +127,7 @@ class _Sheet:
     text_names: tuple[str, ...]
     known_texts: Set[tuple[str, ...]]
     lines: dict[str, int] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-
-    def add_fault(self, line: int, message: str) -> None:
-        self.faults.append(f"{self.file}:{line}: {message}")
-
-    def raise_if_faulty(self) -> None:
-        more = len(self.faults) - MOST_FAULTS
-        if self.faults:
-            raise UserError(*self.faults[:MOST_FAULTS], *([f"... and {more} more"] if more > 0 else []))
+    faults: Faults = field(default_factory=Faults)
 
 
 def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
@@ -180,7 +172,7 @@ def _read(name: str, sheet: _Sheet) -> Annotation:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) > len(header) or len(cells) <= header.index(ID):
-            sheet.add_fault(line, f"has {len(cells)} fields, the header {len(header)}")
+            sheet.faults.at(sheet.file, line, f"has {len(cells)} fields, the header {len(header)}")
             continue
         row = dict(zip(header, (restored(cell) for cell in cells), strict=False))
         _check_row(row, line, sheet)
@@ -188,10 +180,10 @@ def _read(name: str, sheet: _Sheet) -> Annotation:
         try:
             answers[row[ID].strip()] = question.label(answer) if answer else None
         except ValueError as error:
-            sheet.add_fault(line, str(error))
+            sheet.faults.at(sheet.file, line, error)
     if sheet.lines and not sheet.items.keys() & sheet.lines.keys():
         raise UserError(f"{sheet.file}: was made from another data set: none of its ids is one of this one's")
-    sheet.raise_if_faulty()
+    sheet.faults.raise_if_any()
     if not any(answers.values()):
         raise UserError(
             f"{sheet.file}: holds no answers; they belong into the column '{header[column][:40]} ...'"
@@ -208,13 +200,15 @@ def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
     first = sheet.lines.setdefault(identity, line)
     item = sheet.items.get(identity)
     if item is None:
-        sheet.add_fault(line, f"id '{identity}' is none of this data set's")
+        sheet.faults.at(sheet.file, line, f"id '{identity}' is none of this data set's")
         return
     if first != line:
-        sheet.add_fault(line, f"duplicate id '{identity}', first in line {first}")
+        sheet.faults.at(sheet.file, line, f"duplicate id '{identity}', first in line {first}")
     texts = tuple(row.get(name, "") for name in sheet.text_names)
     if texts != item.texts and texts in sheet.known_texts:
-        sheet.add_fault(line, "its sentences belong to another id; was one column sorted without the others?")
+        sheet.faults.at(
+            sheet.file, line, "its sentences belong to another id; was one column sorted without the others?"
+        )
 
 
 def _question(header: Sequence[str], file: Path) -> tuple[SheetQuestion, int]:

@@ -59,6 +59,11 @@ def hashed_number(*of: object) -> int:
     return int.from_bytes(_hash(of).digest()[:4]) >> 1
 
 
+def hashed_share(*of: object, num_bytes: int = 8) -> float:
+    """Return a number in [0, 1) that depends only on `of`, with `num_bytes` of digits."""
+    return float(int.from_bytes(_hash(of).digest()[:num_bytes]) / 256**num_bytes)
+
+
 def _hash(of: Sequence[object]) -> "hashlib._Hash":
     return hashlib.sha256("\x1f".join(map(str, of)).encode(errors="surrogatepass"))
 

@@ -22,10 +22,9 @@ from synthbench.llm.batch_api import (
 )
 from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError, key_of
 from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
-from synthbench.llm.dispatcher import check_logprobs
+from synthbench.llm.dispatcher import taken
 from synthbench.llm.endpoint import Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
-from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.llm.retries import FailedAttemptError, FailureKind, is_final_answer
 
@@ -172,7 +171,7 @@ class Collector:
             self.failures[key] = (error.failure(told, "batches"), error.answer_kind)
             if error.rule.is_billed:
                 failure = error.reason_after(num_tries, "batches")
-                self._cache.store_failure(key, Answer(None, failure, prompt_tokens, 0))
+                self._cache.store(key, Answer(None, failure, prompt_tokens, 0))
 
 
 MAX_REQUESTS = 50_000
@@ -274,8 +273,7 @@ class _Batches:
         return key_of(self._endpoint, request)
 
     def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
-        check_logprobs(self._endpoint, self._cache, self._key(request), request, found)
-        return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
+        return taken(self._endpoint, self._cache, request, found)
 
     def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:
         """Yield cached answers, sort the other requests, and collect the batches that hold some of them."""
@@ -303,9 +301,9 @@ class _Batches:
                 self._fail(ChatAnswer(request, None, *self._collector.failures[key]))
             elif found is not None:
                 self._budget.learn(request, found)
-                taken = self._taken(request, found)
-                self._note(taken)
-                yield taken
+                answer = self._taken(request, found)
+                self._note(answer)
+                yield answer
             elif self._batches.batch_of(key) is None:
                 new.add(request)
 

@@ -117,7 +117,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             self._note_model(model)
             told = None if logprobs is None else from_text(logprobs)
             return replace(Answer(*answer), kind=kind, origin=Origin(model, fingerprint), logprobs=told)
-        self.forget([key])
+        self._forget(key)
         self._say_lost(key)
         return None
 
@@ -193,7 +193,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
     def record_answer(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
         """Store an answer and its cost."""
         with self.database.transaction():
-            self._insert(key, answer)
+            self.store(key, answer)
             self._record(attempt, "answered", answer, usd)
 
     def record_unfinished(self, attempt: int, answer: Answer, usd: float) -> None:
@@ -230,21 +230,15 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
                 (attempt, kind.value, origin.model, origin.fingerprint),
             )
 
-    def store_failure(self, key: str, answer: Answer) -> None:
-        """Store that a request failed and may have been billed, so that it is not sent again."""
-        self._insert(key, answer)
-
-    def forget(self, keys: Iterable[str]) -> None:
-        """Delete answers or stored failures, so that their requests are sent again."""
-        for key in keys:
-            for table in ("answers", "logprobs"):
-                self.database.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+    def _forget(self, key: str) -> None:
+        for table in ("answers", "logprobs"):
+            self.database.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
 
     def withdraw(self, keys: Iterable[str]) -> None:
         """Delete incomplete answers, so that their requests are sent again; their cost stays recorded."""
         with self.database.transaction():
             for key in keys:
-                self.forget([key])
+                self._forget(key)
                 self.database.execute(
                     "UPDATE attempts SET state = 'unfinished' WHERE key = ? AND state = 'answered'", (key,)
                 )
@@ -269,7 +263,8 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
         """Return what the LLM has taken of the experiment's budgets, with attempts in flight or in doubt."""
         return self._spending.total()
 
-    def _insert(self, key: str, answer: Answer) -> None:
+    def store(self, key: str, answer: Answer) -> None:
+        """Store an answer, or a failure that may have been billed, so that the request is not sent again."""
         columns = "key, text, failure, prompt_tokens, completion_tokens"
         self.database.execute(
             f"INSERT OR IGNORE INTO answers ({columns}, hash)"

@@ -3,7 +3,6 @@
 import asyncio
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
@@ -60,16 +59,16 @@ class StoppedError(Exception):
     """Stopped because another request showed that none can succeed."""
 
 
-def check_logprobs(
-    endpoint: Endpoint, cache: AnswerCache, key: str, request: ChatRequest, found: Answer
-) -> None:
-    """Raise UserError if an answer lacks the log-probabilities that were asked for; its cost stays recorded.
+def taken(endpoint: Endpoint, cache: AnswerCache, request: ChatRequest, found: Answer) -> ChatAnswer:
+    """Return an answer for the caller.
 
-    The answer is dropped, since another server of the same model may give them.
+    Raises UserError if it lacks the log-probabilities that were asked for. It is dropped then, since another
+    server of the same model may give them; its cost stays recorded.
     """
     if request.logprobs is not None and found.logprobs is None and found.text and not found.failure:
-        cache.withdraw([key])
+        cache.withdraw([key_of(endpoint, request)])
         raise no_logprobs_error(endpoint, "its answer has none")
+    return to_chat_answer(request, found, takes_cut_off=endpoint.takes_cut_off)
 
 
 class Dispatcher:
@@ -108,7 +107,7 @@ class Dispatcher:
             while True:
                 found = self._cache.find(key)
                 if found is not None:
-                    return RequestOutcome(self._taken(key, request, found))
+                    return RequestOutcome(taken(self._endpoint, self._cache, request, found))
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
@@ -146,20 +145,16 @@ class Dispatcher:
                 continue
             return None if answer is None else RequestOutcome(self._kept(key, request, answer))
 
-    def _taken(self, key: str, request: ChatRequest, found: Answer) -> ChatAnswer:
-        check_logprobs(self._endpoint, self._cache, key, request, found)
-        return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
-
     def _kept(self, key: str, request: ChatRequest, answer: Answer) -> ChatAnswer:
         """Return a new answer for the caller; without a text it counts as a failure, unless refused."""
-        taken = self._taken(key, request, answer)
-        if taken.text is not None or taken.kind is AnswerKind.REFUSED:
+        found = taken(self._endpoint, self._cache, request, answer)
+        if found.text is not None or found.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
-            return taken
-        if taken.kind is not AnswerKind.CUT_OFF:
+            return found
+        if found.kind is not AnswerKind.CUT_OFF:
             self._unusable.append(key)
-        self._note_failure(request, taken.failure)
-        return taken
+        self._note_failure(request, found.failure)
+        return found
 
     def _note_failure(self, request: ChatRequest, reason: str) -> None:
         try:
@@ -181,7 +176,7 @@ class Dispatcher:
         if error.rule.is_billed:
             cost = self._budget.expected(request)
             tokens = (cost.prompt_tokens, cost.completion_tokens)
-            self._cache.store_failure(key, Answer(None, error.reason_after(num_tries), *tokens))
+            self._cache.store(key, Answer(None, error.reason_after(num_tries), *tokens))
             self._unusable.append(key)
         answer = ChatAnswer(request, None, error.failure(num_tries), error.answer_kind)
         return RequestOutcome(answer, is_final=False)
@@ -275,35 +270,6 @@ class Sharing:
                 self._num_done = asked
 
 
-class _Inbox:
-    """Requests from another thread for an event loop; several requests wake it only once."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._requests: deque[ChatRequest | None] = deque()
-        self._arrival = asyncio.Event()
-        self._is_waking = False
-
-    def put(self, request: ChatRequest | None) -> None:
-        """Add a request, or None after the last; called by the other thread."""
-        self._requests.append(request)
-        if not self._is_waking:
-            self._is_waking = True
-            self._loop.call_soon_threadsafe(self._wake)
-
-    async def get(self) -> ChatRequest | None:
-        """Wait for the next request."""
-        while not self._requests:
-            self._arrival.clear()
-            await self._arrival.wait()
-        return self._requests.popleft()
-
-    def _wake(self) -> None:
-        # Reset the flag before the event: a request put from now on wakes the loop again.
-        self._is_waking = False
-        self._arrival.set()
-
-
 class AsyncBridge:
     """Accepts requests in one thread and answers them in another's event loop, in order of completion.
 
@@ -325,12 +291,15 @@ class AsyncBridge:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._inbox.put(None)
+        self._put(None)
         self._thread.join()
 
     def submit(self, request: ChatRequest) -> None:
         """Start to answer a request."""
-        self._inbox.put(request)
+        self._put(request)
+
+    def _put(self, request: ChatRequest | None) -> None:
+        self._loop.call_soon_threadsafe(self._inbox.put_nowait, request)
 
     def next(self) -> RequestOutcome | BaseException:
         """Wait for the outcome of any request."""
@@ -352,7 +321,8 @@ class AsyncBridge:
                 backend = await stack.enter_async_context(self._backend())
             cache = stack.enter_context(self._opened())
             dispatcher = Dispatcher(self._endpoint, cache, backend)
-            self._inbox = _Inbox()
+            self._loop = asyncio.get_running_loop()
+            self._inbox: asyncio.Queue[ChatRequest | None] = asyncio.Queue()
             self._ready.set_result(None)
             await self._ask_all(dispatcher)
 

@@ -148,8 +148,7 @@ class AnswerOptions(BaseModel):
 
     def options(self) -> dict[str, Any]:
         """Return the options to send, by name: all that differ from the API's defaults."""
-        names = set(AnswerOptions.model_fields)
-        return self.model_dump(mode="json", include=names)
+        return self.model_dump(mode="json", include=set(AnswerOptions.model_fields))
 
 
 class AnswerRule(BaseModel):

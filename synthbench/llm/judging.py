@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from synthbench.base.errors import did_you_mean
 from synthbench.base.frozen import Constant, WithConstants, added_field
 from synthbench.base.patterns import linear_pattern
+from synthbench.llm.asking import estimated_amount
 from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.logprobs import MOST_ALTERNATIVES, TokenLogprob
@@ -22,8 +23,6 @@ READING = 2
 UNCLEAR = "unclear answer"
 """Reason for a missing value when the LLM's answer fits none of the permitted ones."""
 _PLACEHOLDER = linear_pattern(r"\{(\w+)\}")
-_CHARACTERS_PER_TOKEN = 4.5
-_TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_ANSWER = 3
 _TOKENS_PER_EXPLANATION = 40
 _SENTENCE_LENGTH = 60
@@ -175,11 +174,10 @@ class Question(BaseModel, WithConstants):
 
     def asks(self, num_records: int) -> ChatAmount:
         """Return the requests and tokens for `num_records` records."""
-        texts = len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
-        said = (self.prompt, self.system, self.how_to_answer)
-        length = (texts + sum(map(len, said))) / _CHARACTERS_PER_TOKEN + 2 * _TOKENS_PER_MESSAGE
+        texts = "x" * len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
+        chat = [{"content": said} for said in (self.prompt + texts + self.how_to_answer, self.system)]
         answer = _TOKENS_PER_EXPLANATION if self.explanation else _TOKENS_PER_ANSWER
-        return ChatAmount(num_records, round(num_records * length), num_records * answer)
+        return estimated_amount(num_records, [chat], answer)
 
 
 @dataclass(frozen=True)

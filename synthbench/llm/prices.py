@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -63,6 +63,7 @@ class ListPrice(Price):
         return f"{self.date} ({PACKAGE} {self.version})"
 
 
+@cache
 def list_prices(service: str, base_url: str, model: str) -> tuple[ListPrice, ...]:
     """Return the package's distinct prices of a model; several if it can't tell which one holds.
 
@@ -72,37 +73,22 @@ def list_prices(service: str, base_url: str, model: str) -> tuple[ListPrice, ...
     """
     from importlib.metadata import version
 
-    prices = sorted(_found(service, base_url, model))
-    if not prices:
-        return ()
-    date, release = _date(), version(PACKAGE)
-    return tuple(
-        ListPrice(
-            input=each.input,
-            output=each.output,
-            date=date,
-            batch=each.batch,
-            cached_input=each.cached_input if each.cached_input < each.input else None,
-            version=release,
-        )
-        for each in prices
-    )
-
-
-class _Rates(NamedTuple):
-    input: float
-    output: float
-    batch: float
-    cached_input: float
-
-
-@cache
-def _found(service: str, base_url: str, model: str) -> frozenset[_Rates]:
     providers = _providers()
     here = [each for each in providers if re.match(each.api_pattern, base_url)]
     named = here or [each for each in providers if each.id == service.lower()]
     models = (each.find_model(model, all_providers=providers) for each in named)
-    return frozenset(rates for each in models if each is not None for rates in _rates_of(each))
+    found = {rates for each in models if each is not None for rates in _rates_of(each)}
+    return tuple(
+        ListPrice(
+            input=prompts,
+            output=answers,
+            date=_date(),
+            batch=share,
+            cached_input=cached if cached < prompts else None,
+            version=version(PACKAGE),
+        )
+        for prompts, answers, share, cached in sorted(found)
+    )
 
 
 def _providers() -> "list[Provider]":
@@ -111,8 +97,11 @@ def _providers() -> "list[Provider]":
     return get_snapshot().providers
 
 
-def _rates_of(model: "ModelInfo") -> Iterator[_Rates]:
-    """Yield the model's prices in the course of today; a price in other units than tokens is left out."""
+def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]:
+    """Yield the model's prices in the course of today; a price in other units than tokens is left out.
+
+    Each has the rates of prompts and answers, a batch's share of them, and the rate of cached prompts.
+    """
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for moment in range(_MOMENTS):
         time = midnight + moment * timedelta(days=1) / _MOMENTS
@@ -124,7 +113,7 @@ def _rates_of(model: "ModelInfo") -> Iterator[_Rates]:
             continue
         cached = _number(price.cache_read_mtok)
         share = _share_of(model.get_prices(time, {"processing": "batch"}), prompts, answers)
-        yield _Rates(prompts, answers, share, prompts if cached is None else cached)
+        yield prompts, answers, share, prompts if cached is None else cached
 
 
 def _share_of(batch: "ModelPrice", prompts: float, answers: float) -> float:

@@ -5,6 +5,7 @@ import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -173,10 +174,8 @@ class LengthBatchedEncoder:
         return self._as(Reading(prompt or "", routed))
 
     def _as(self, reading: Reading) -> "LengthBatchedEncoder":
-        encoder = LengthBatchedEncoder(
-            self.model, self._batch_tokens, self._progress, self._kept, self._precision
-        )
-        encoder._reading, encoder._prompts = reading, self._prompts
+        encoder = copy(self)
+        encoder._reading = reading
         return encoder
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":

@@ -1,15 +1,12 @@
 """Names, dtypes and shapes of a checkpoint's weights, read from the headers of its safetensors files."""
 
-import json
-import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-MOST_BYTES = 100_000_000
-"""The format's limit for a header."""
-_LENGTH = struct.Struct("<Q")
+from safetensors import SafetensorError, safe_open
+
 _DTYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}
 
 
@@ -33,28 +30,9 @@ def tensors(folder: Path, files: str = "*") -> Mapping[str, Tensor]:
     """
     found: dict[str, Tensor] = {}
     for file in sorted(folder.glob(f"{files}.safetensors")):
-        found.update(_of_file(file))
+        with suppress(OSError, SafetensorError), safe_open(file, "np") as opened:
+            for name in opened.keys():  # noqa: SIM118 - no mapping
+                part = opened.get_slice(name)
+                dtype = part.get_dtype()
+                found[name] = Tensor(_DTYPES.get(dtype, dtype.lower()), tuple(part.get_shape()))
     return found
-
-
-def _of_file(file: Path) -> dict[str, Tensor]:
-    try:
-        with file.open("rb") as stream:
-            (length,) = _LENGTH.unpack(stream.read(_LENGTH.size))
-            header = json.loads(stream.read(length)) if length <= MOST_BYTES else None
-    except (OSError, struct.error, ValueError, RecursionError):
-        return {}
-    if not isinstance(header, dict):
-        return {}
-    return {name: _tensor(entry) for name, entry in header.items() if _is_tensor(entry)}
-
-
-def _is_tensor(entry: Any) -> bool:  # noqa: ANN401 - any JSON
-    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
-        return False
-    shape = entry.get("shape")
-    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
-
-
-def _tensor(entry: Mapping[str, Any]) -> Tensor:
-    return Tensor(_DTYPES.get(entry["dtype"], entry["dtype"].lower()), tuple(entry["shape"]))

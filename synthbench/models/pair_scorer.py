@@ -1,6 +1,6 @@
 """Pair scorers: cross-encoders in fast batches, encoders through cosine, and baselines without a model."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,16 +129,9 @@ def _cosine(first: "NDArray[np.float32]", second: "NDArray[np.float32]") -> "NDA
     return np.asarray(np.einsum("ij,ij->i", *units))
 
 
-def pair_scorer(model: Encoder | PairScorer, texts: Iterable[str] = ()) -> PairScorer:
-    """Return the model as a pair scorer: an encoder scores by cosine and remembers its vectors.
-
-    `texts` are encoded now, in a single pass: pass the sentences of all tasks to be scored.
-    """
-    if not isinstance(model, Encoder):
-        return model
-    cached = CachingEncoder(model)
-    cached.encode(list(texts))
-    return CosineScorer(cached)
+def pair_scorer(model: Encoder | PairScorer) -> PairScorer:
+    """Return the model as a pair scorer: an encoder scores by cosine and remembers its vectors."""
+    return CosineScorer(CachingEncoder(model)) if isinstance(model, Encoder) else model
 
 
 def as_pair_scorer(model: "BaseModel", batch_tokens: int, precision: Precision) -> PairScorer:

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -158,21 +158,6 @@ class Labeller(BaseModel):
         except ValidationError:
             return None
 
-    def verdicts(
-        self,
-        number: int,
-        texts: Texts,
-        key: str,
-        context: PluginContext,
-        is_done: Callable[[int], bool] = lambda _: False,
-    ) -> Iterator[tuple[int, Verdict]]:
-        """Yield index and verdict of each pair that is not done, in any order.
-
-        A model scores batches of similar length; an unfinished batch is scored completely. Raises UserError
-        if a pretrained cross-encoder's scores are not in [0, 1].
-        """
-        return self._verdicts(number, texts, key, context, is_done, self._limited)
-
     def own_scores(
         self, number: int, texts: Texts, key: str, context: PluginContext
     ) -> Iterator[tuple[int, Verdict]]:
@@ -180,17 +165,23 @@ class Labeller(BaseModel):
 
         An encoder's are cosines in [-1, 1], a judge's grades in [0, 1].
         """
-        return self._verdicts(number, texts, key, context, lambda _: False, lambda scores: scores)
+        return self.verdicts(number, texts, key, context, is_limited=False)
 
-    def _verdicts(
+    def verdicts(
         self,
         number: int,
         texts: Texts,
         key: str,
         context: PluginContext,
-        is_done: Callable[[int], bool],
-        limit: "Callable[[NDArray[np.float64]], NDArray[np.float64]]",
+        is_done: Callable[[int], bool] = lambda _: False,
+        *,
+        is_limited: bool = True,
     ) -> Iterator[tuple[int, Verdict]]:
+        """Yield index and verdict of each pair that is not done, in any order.
+
+        A model scores batches of similar length; an unfinished batch is scored completely. Raises UserError
+        if a pretrained cross-encoder's scores are not in [0, 1], unless `is_limited` is False.
+        """
         with context.progress.task("labelling pairs", number) as task:
             if self.judge is not None:
                 asked = (
@@ -202,17 +193,24 @@ class Labeller(BaseModel):
                     yield int(name), verdict
                     task.advance(1)
                 return
-            for batch, scores in scored_batches(
-                lambda: self._scorer(key, context),
-                number,
-                texts,
-                both_orders=self.reads_both_orders,
-                is_due=lambda piece, batch: context.is_mine(piece) and not all(map(is_done, batch)),
-            ):
-                if len(scores):
-                    labels = zip(batch, limit(scores).tolist(), strict=True)
+            scorer: PairScorer | None = None
+            lengths = array("L", (sum(map(len, texts(index))) for index in range(number)))
+            for piece, batch in enumerate(length_sorted_units(lengths, BATCH_PAIRS)):
+                if context.is_mine(piece) and not all(map(is_done, batch)):
+                    scorer = scorer or self._scorer(key, context)
+                    # Done pairs, too: the last bits of a score depend on its batch.
+                    pairs = [texts(index) for index in batch]
+                    both = self.reads_both_orders
+                    scores = symmetric_scores(scorer, pairs) if both else scorer.score(pairs)
+                    scores = self._limited(scores) if is_limited else scores
+                    labels = zip(batch, scores.tolist(), strict=True)
                     yield from ((index, Verdict(score)) for index, score in labels if not is_done(index))
                 task.advance(len(batch))
+
+    def generator(self, context: PluginContext) -> str:
+        """Return the name of what labels: the LLM, or the kind of labeller and its model."""
+        base = self.base
+        return context.llm.model if base is None else f"{self.kind} {base.model}"
 
     @property
     def reads_both_orders(self) -> bool:
@@ -238,7 +236,7 @@ class Labeller(BaseModel):
         return scores.clip(0.0, 1.0)
 
     def _name(self, key: str) -> str:
-        return f"{key}.{self.kind}"
+        return f"{key}.{self.kind}" if key else self.kind
 
 
 def trained_on_gold(
@@ -257,29 +255,3 @@ def trained_on_gold(
         selection=dev,
         seed_optimization=settings.get(SEED_OPTIMIZATION),
     )
-
-
-def scored_batches(
-    load: Callable[[], PairScorer],
-    number: int,
-    texts: Texts,
-    *,
-    both_orders: bool,
-    is_due: Callable[[int, Sequence[int]], bool],
-) -> "Iterator[tuple[Sequence[int], NDArray[np.float64]]]":
-    """Yield the indices and scores of batches of pairs with similar length; no scores for batches not due.
-
-    `is_due` gets the batch's number and indices. All pairs of a batch are scored, done ones included, since
-    the last bits of a score depend on its batch. The scorer is loaded for the first due batch.
-    """
-    import numpy as np
-
-    scorer: PairScorer | None = None
-    lengths = array("L", (sum(map(len, texts(index))) for index in range(number)))
-    for piece, batch in enumerate(length_sorted_units(lengths, BATCH_PAIRS)):
-        if not is_due(piece, batch):
-            yield batch, np.zeros(0)
-            continue
-        scorer = scorer or load()
-        pairs = [texts(index) for index in batch]
-        yield batch, symmetric_scores(scorer, pairs) if both_orders else scorer.score(pairs)

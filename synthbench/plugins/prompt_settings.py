@@ -88,6 +88,7 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     """Settings of a method that asks by prompts."""
 
     shipped: ClassVar[ShippedPrompts[Any]]
+    uses_llm: ClassVar[bool] = True
     asks_for: ClassVar[str]
     """What the prompts are for, as table notes say it."""
 

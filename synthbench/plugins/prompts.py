@@ -39,11 +39,12 @@ Exemplar = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class PromptChat:
-    """The messages of one request, and what was drawn for it: the prompt's name, and texts by slot."""
+    """The messages of one request, and what was drawn for it: the prompt's name, texts by slot, a sample."""
 
     messages: tuple[Message, ...]
     name: str
     values: Mapping[str, str]
+    sample: int = 0
 
     @property
     def text(self) -> str:

@@ -52,7 +52,6 @@ class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
     """
 
     version = 2
-    uses_llm = True
     after_answers = frozenset({"add"})
     shipped: ClassVar[ShippedPrompts[NegativePrompts]] = ShippedPrompts(
         "synthbench.preparing",

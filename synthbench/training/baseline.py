@@ -8,7 +8,6 @@ from pydantic import Field
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
-from synthbench.training.untrained import refuse_data
 
 
 class Baseline(Trainer):
@@ -26,9 +25,8 @@ class Baseline(Trainer):
     )
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Record the scorer in the output folder; raises UserError if there is data."""
+        """Record the scorer in the output folder."""
         from synthbench.models.artifact import save_baseline
 
-        refuse_data("baseline", data)
         save_baseline(self.scorer, context.output)
         return TrainingSummary()

@@ -22,19 +22,7 @@ if TYPE_CHECKING:
 
     from synthbench.plugins.model_contracts import TrainingContext
 
-LossName = Literal[
-    "cosine",
-    "cosent",
-    "angle",
-    "multiple-negatives",
-    "cached-multiple-negatives",
-    "gist",
-    "cached-gist",
-    "margin-mse",
-    "kl-divergence",
-    "distillation",
-]
-CLASSES: Mapping[LossName, str] = {
+CLASSES: Mapping[str, str] = {
     "cosine": "CosineSimilarityLoss",
     "cosent": "CoSENTLoss",
     "angle": "AnglELoss",
@@ -47,6 +35,10 @@ CLASSES: Mapping[LossName, str] = {
     "distillation": "EmbedDistillLoss",
 }
 """The library's loss classes."""
+if TYPE_CHECKING:
+    LossName = str
+else:
+    LossName = Literal[tuple(CLASSES)]
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 """Losses with the other records of a batch as negatives."""

@@ -446,7 +446,7 @@ def test_a_kill_while_collecting_causes_no_double_payment(tmp_path: Path, server
     # As after a kill in the middle of the file: one answer is kept, and the batch is still open.
     with AnswerCache(tmp_path, client(server, tmp_path).endpoint, Account("study", "stage")) as cache:
         key = key_of(client(server, tmp_path).endpoint, requests(1, max_tokens=5)[0])
-        cache.store_failure(key, Answer("echo text 0", "", 10, 5))
+        cache.store(key, Answer("echo text 0", "", 10, 5))
         cache.database.execute("UPDATE attempts SET state = 'answered', usd = 0.5 WHERE key = ?", (key,))
     assert texts(client(server, tmp_path, price=DOLLAR).answers(requests(3, max_tokens=5))) == echoes(3)
     assert spent(tmp_path) == 1.5

@@ -224,6 +224,11 @@ def test_a_failed_build_ends_the_other_build(tmp_path: Path) -> None:
         )
 
 
+def forget() -> None:
+    shipped._checksums.cache_clear()
+    shipped._damage.cache_clear()
+
+
 @pytest.fixture
 def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of shipped checkpoints with one, "lm", that may be damaged."""
@@ -233,9 +238,9 @@ def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     (folder / "lm" / "model.safetensors").write_bytes(b"weights")
     shipped.write_checksums(folder, ("lm",))
     monkeypatch.setattr(shipped, "CHECKPOINTS", folder)
-    shipped.forget()
+    forget()
     yield folder
-    shipped.forget()
+    forget()
 
 
 def test_a_shipped_checkpoint_can_be_used_as_a_model_name(checkpoints: Path) -> None:
@@ -251,11 +256,11 @@ def test_damaged_and_missing_files_are_named(checkpoints: Path) -> None:
     (checkpoints / "lm" / "model.safetensors").write_bytes(b"weighta")
     with refused("sandbox/lm", "model.safetensors"):
         reference.resolve("sandbox/lm")
-    shipped.forget()
+    forget()
     (checkpoints / "lm" / "model.safetensors").unlink()
     with refused("model.safetensors"):
         reference.resolve("sandbox/lm")
-    shipped.forget()
+    forget()
     (checkpoints / shipped.CHECKSUMS_FILE).write_text("{", encoding="utf-8")
     with refused("checksums.json"):
         reference.resolve("sandbox/lm")

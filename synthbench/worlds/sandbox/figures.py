@@ -23,11 +23,10 @@ TRUE_LABELS = (IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED)
 # Sampling of second sentences in Schick & Schütze 2021, section 4, "hyperparameters".
 TOP_K, TOP_P, LONGEST_CONTINUATION = 5, 0.9, 40
 ROWS_AT_ONCE = 50
+_TEST = Scope(split="test", seed=0, registers=REGISTERS, domains=domain_names())
 
 
-def lm_labels(
-    folder: Path, num_sentences: int, kind: str = "Task", seed: int = 0
-) -> Iterator[tuple[str, str]]:
+def lm_labels(folder: Path, num_sentences: int, kind: str = "Task") -> Iterator[tuple[str, str]]:
     """Let the LM answer test sentences for each instruction; yield the instruction's label and the true one.
 
     `kind` is the prompts' first word, which determines how well the LM follows them. The LM is sampled
@@ -37,14 +36,14 @@ def lm_labels(
 
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").train(mode=False)
-    texts = [drawn.sentence for drawn, _ in islice(sentences(_test_scope(seed)), num_sentences)]
-    set_seed(seed)
+    texts = [drawn.sentence for drawn, _ in islice(sentences(_TEST), num_sentences)]
+    set_seed(0)
     for label in INSTRUCTIONS:
         for text, written in zip(texts, _continued(model, tokenizer, label, kind, texts), strict=True):
             yield label, _judged(text, written)
 
 
-def encoder_spearman(folder: Path, num_pairs: int, seed: int = 0) -> float:
+def encoder_spearman(folder: Path, num_pairs: int) -> float:
     """Return the rank correlation of cosines and true similarities on test pairs.
 
     Embeddings are means of token vectors.
@@ -53,16 +52,12 @@ def encoder_spearman(folder: Path, num_pairs: int, seed: int = 0) -> float:
     from scipy.stats import spearmanr
     from sentence_transformers import SentenceTransformer
 
-    drawn = [pair for pair, _ in islice(pairs(_test_scope(seed)), num_pairs)]
+    drawn = [pair for pair, _ in islice(pairs(_TEST), num_pairs)]
     model = SentenceTransformer(str(folder), device="cpu")
     embeddings = model.encode([text for pair in drawn for text in pair.texts()])
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     cosines = (embeddings[::2] * embeddings[1::2]).sum(axis=1)
     return float(spearmanr(cosines, [pair.score for pair in drawn]).statistic)
-
-
-def _test_scope(seed: int) -> Scope:
-    return Scope(split="test", seed=seed, registers=REGISTERS, domains=domain_names())
 
 
 def _continued(

@@ -65,9 +65,3 @@ def _damage(name: str) -> str:
         if hashlib.sha256(path.read_bytes()).hexdigest() != expected:
             return f"{path} is damaged"
     return ""
-
-
-def forget() -> None:
-    """Forget cached checksums, so that files are read again."""
-    _checksums.cache_clear()
-    _damage.cache_clear()

@@ -20,7 +20,7 @@ def test_a_request_is_an_instruction_five_turns_and_the_sentence() -> None:
     chat = positives().chat("7", HARP)
     roles = [message["role"] for message in chat.messages]
     assert roles == ["system", *["user", "assistant"] * 5, "user"]
-    prompt = next(each for each in POSITIVES if each.name == chat.instruction)
+    prompt = next(each for each in POSITIVES if each.name == chat.name)
     assert chat.messages[0]["content"] == prompt.instruction
     assert chat.messages[-1]["content"] == f"Input: {HARP}"
     known = {f"Input: {exemplar['sentence']}": exemplar["answer"] for exemplar in prompt.exemplars}
@@ -35,7 +35,7 @@ def test_the_same_id_and_seed_give_the_same_request() -> None:
 
 def test_requests_do_not_change_between_releases() -> None:
     chat = LabelChats(NEGATIVES, "negative", 5).chat("sick-12", HARP)
-    assert (chat.instruction, chat.sample) == ("turned-around", 2006354238)
+    assert (chat.name, chat.sample) == ("turned-around", 2006354238)
 
 
 def test_another_id_seed_or_kind_gives_another_request() -> None:
@@ -50,7 +50,7 @@ def test_another_id_seed_or_kind_gives_another_request() -> None:
 
 def test_prompts_and_exemplars_are_drawn_equally_often() -> None:
     chats = [positives().chat(str(number), HARP) for number in range(2000)]
-    prompts = Counter(chat.instruction for chat in chats)
+    prompts = Counter(chat.name for chat in chats)
     assert len(prompts) == 4 and min(prompts.values()) > 400
     shown = Counter(message["content"] for chat in chats for message in chat.messages[1:-1:2])
     assert len(shown) == 4 * 18 and min(shown.values()) > 80
@@ -81,7 +81,7 @@ def test_a_request_for_sentences_follows_an_example_of_ten() -> None:
 
 def test_genres_alternate() -> None:
     pool = SENTENCES
-    counts = Counter(SentenceChats(pool, 4).chat(index).instruction for index in range(2 * 21))
+    counts = Counter(SentenceChats(pool, 4).chat(index).name for index in range(2 * 21))
     assert counts == dict.fromkeys(pool.genres, 2)
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from synthbench.api import PromptChat
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask
 from synthbench_syncse.prompts import LABELS, SHIPPED, labels_of, sentences_of
-from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
+from synthbench_syncse.requests import LabelChats, SentenceChats
 
 POOLS = {kind: labels_of(SHIPPED.read(), kind) for kind in LABELS}
 SENTENCES = sentences_of(SHIPPED.read())
@@ -24,7 +25,7 @@ EVERY_PROMPT = [(kind, place) for kind, prompts in POOLS.items() for place in ra
 NUM_REQUESTS = 400
 
 
-def asked(chat: SynCSERequest) -> Ask:
+def asked(chat: PromptChat) -> Ask:
     return Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chat.messages)}).ask
 
 

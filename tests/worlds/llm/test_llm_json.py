@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from synthbench.api import AnswerError
+from synthbench.api import AnswerError, PromptChat
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
@@ -17,7 +17,7 @@ from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import texts_in
 from synthbench_brainstorm.prompts import SHIPPED, Category, prompts_of
-from synthbench_brainstorm.requests import BrainstormRequest, Chats
+from synthbench_brainstorm.requests import Chats
 
 NUM = 25
 WITH_TASKS = [category for category in Category if category is not Category.STS]
@@ -27,7 +27,7 @@ def chats(category: Category) -> Chats:
     return Chats(category, prompts_of(SHIPPED.read(), category), 0)
 
 
-def answers(chat: BrainstormRequest, settings: LLMSettings, **body: Any) -> Answers:
+def answers(chat: PromptChat, settings: LLMSettings, **body: Any) -> Answers:
     return Answers(settings, {"messages": list(chat.messages), "seed": chat.sample, **body})
 
 
