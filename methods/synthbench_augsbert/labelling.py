@@ -90,7 +90,7 @@ class WithLabeller(Method):
 
         The label is the score, clipped to [0, 1]; without a clear one, the unit has a Failure.
         """
-        generator = self.labeller and self.labeller.generator(context)
+        generator = None if self.labeller is None else self.labeller.generator(context)
         found = self._chosen.verdicts(
             pairs.number,
             pairs.texts,
