@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from synthbench.base.redaction import without_secrets
+from synthbench.config.coordinates import column_names, coordinates_of
 from synthbench.config.documents import flatten
 from synthbench.config.experiment import Experiment, Variant, row_label
 from synthbench.config.table_options import names_row
@@ -158,10 +159,15 @@ def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple
 def num_primary_columns(
     experiment: Experiment, given: Mapping[str, Any], tests: Sequence[DeclaredSet]
 ) -> int:
-    """Return the number of primary columns: those named, else the averages, else all columns."""
-    points = {
-        tuple(value for axis, value in variant.axes.items() if axis in given.get("across", ()))
+    """Return the number of primary columns: those named, else the averages, else all columns.
+
+    A test set's name means its column at each value of the axes in `table.across`.
+    """
+    across = given.get("across", ())
+    columns = {
+        column_names(coordinates_of(variant.axes, across), test.name)
         for variant in experiment.variants
+        for test in tests
     }
     named = given.get("primary") or given.get("averages") or given.get("columns")
-    return len(named) if named else len(points) * len({test.name for test in tests})
+    return sum(max(1, sum(name in names for names in columns)) for name in named) if named else len(columns)

@@ -353,6 +353,16 @@ grid:
             [("silver [strength=weak]", "plain [strength=weak]")],
             2,
         ),
+        (
+            "across: base\n  primary: [test]\n  family: {plain: ['silver [strength=weak]']}",
+            [("silver [strength=weak]", "plain [strength=weak]")],
+            2,
+        ),
+        (
+            "across: base\n  primary: ['many: test']\n  family: {plain: ['silver [strength=weak]']}",
+            [("silver [strength=weak]", "plain [strength=weak]")],
+            1,
+        ),
     ],
 )
 def test_rows_of_a_grid_are_compared_at_their_point_and_values_across_are_columns(
