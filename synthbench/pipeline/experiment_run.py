@@ -10,6 +10,7 @@ from pathlib import Path
 from synthbench.base.durability import DamagedFileError
 from synthbench.base.errors import UserError
 from synthbench.base.home import home, make_store_folder
+from synthbench.base.listing import counted
 from synthbench.base.processes import threads_each
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.config.environment_checks import missing_keys
@@ -31,6 +32,7 @@ from synthbench.engine.run_notes import telling
 from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.shared_ledger import CountedHold
 from synthbench.engine.slurm_executor import slurm_arrays
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
 from synthbench.estimates.facts import StageFacts
@@ -102,6 +104,21 @@ def _check_keys(experiment: Experiment) -> None:
         raise UserError(*messages)
 
 
+def _prepared_store(progress: RunProgress) -> Store:
+    make_store_folder()
+    store = open_store()
+    store.say = progress.say
+    store.prepare()
+    return store
+
+
+def _check_hub(to_run: Iterable[Stage], experiment: Experiment, progress: RunProgress) -> None:
+    """Raise UserError if the hub has not what this machine lacks."""
+    if lacking := missing(files_on_hub(to_run)):
+        progress.say(f"looking up {counted(len(lacking), 'name')} on the hub")
+        look_up(lacking, experiment)
+
+
 def compute(
     invocation: Invocation, progress: RunProgress, *, jobs: int, force: Collection[str], output: Path
 ) -> Computed:
@@ -115,22 +132,17 @@ def compute(
     progress.say(f"{experiment.name}: planning")
     _check_keys(experiment)
     plan = planned(experiment)
-    make_store_folder()
-    store = open_store()
-    store.say = progress.say
-    store.prepare()
+    store = _prepared_store(progress)
     progress.say("checking report folder and tracking")
     folder = report_folder(output, experiment.name, invocation.overrides)
     make_report_folder(folder)
     MlflowTracker(home()).check(experiment.name)
     is_wanted()
-    progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
+    progress.say(f"checking the store for {counted(len(plan.stages), 'stage')}")
     to_run = [status.stage for status in statuses(plan, store) if status.is_to_run]
     if experiment.precisions and to_run:
         check_precisions(experiment.precisions, experiment.runtime, may_open_gpu=False)
-    if lacking := missing(files_on_hub(to_run)):
-        progress.say(f"looking up {len(lacking):,} name{'s' * (len(lacking) != 1)} on the hub")
-        look_up(lacking, experiment)
+    _check_hub(to_run, experiment, progress)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking

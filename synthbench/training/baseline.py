@@ -8,6 +8,7 @@ from pydantic import Field
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins.model_contracts import Trainer, TrainingContext, TrainingSummary
+from synthbench.training.untrained import refuse_data
 
 
 class Baseline(Trainer):
@@ -25,8 +26,9 @@ class Baseline(Trainer):
     )
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Record the scorer in the output folder."""
+        """Record the scorer in the output folder; raises UserError if there is data."""
         from synthbench.models.artifact import save_baseline
 
+        refuse_data("baseline", data)
         save_baseline(self.scorer, context.output)
         return TrainingSummary()

@@ -30,9 +30,10 @@ class Untrained(Trainer):
         return self.base.fingerprint()
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Record the base in the output folder."""
+        """Record the base in the output folder; raises UserError if there is data."""
         from synthbench.models.artifact import save_untrained
 
+        refuse_data("none", data)
         save_untrained(self.base, context.output)
         return TrainingSummary()
 
@@ -49,11 +50,24 @@ class ReadyCrossEncoder(Untrained):
         return {"base": True}
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Record the base in the output folder; without a head, whose scores would be random, UserError."""
+        """Record the base in the output folder.
+
+        Raises UserError if there is data, or the base has no head: its scores would be random.
+        """
         from synthbench.models.artifact import checkpoint_kind, save_untrained
 
+        refuse_data("none-cross-encoder", data)
         folder = Path(reference.resolve(self.base.model, self.base.revision))
         if checkpoint_kind(folder) is not ModelKind.PAIR_SCORER:
             raise UserError(no_pair_head(self.base.model))
         save_untrained(self.base, context.output, ModelKind.PAIR_SCORER)
         return TrainingSummary()
+
+
+def refuse_data(trainer: str, data: Sequence[SyntheticDataset]) -> None:
+    """Raise UserError if there are records for a trainer that learns nothing."""
+    num_records = sum(dataset.manifest.num_records for dataset in data)
+    if num_records:
+        raise UserError(
+            f"trainer '{trainer}' learns nothing, but got {num_records} records; leave `data` empty"
+        )

@@ -176,7 +176,7 @@ def test_sources_are_read_on_the_runs_own_machine(
     first = stage("first", first=True)
     executor = executor_of(queue, slurm)
     report, _ = run(shared, executor, first)
-    executor._beside._processes.close()
+    executor._beside.close()
     assert names(report.executed) == ["first"]
     assert slurm.arrays == []
 
