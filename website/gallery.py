@@ -41,10 +41,7 @@ def _report(folder: Path, root: Path) -> str:
     links = [f"[table](../reports/{name}/table.md)"]
     if (folder / "comparisons.md").is_file():
         links.append(f"[comparisons](../reports/{name}/comparisons.md)")
-    if (folder / "seeds.csv").is_file():
-        links.append(f"[scores of seeds](../reports/{name}/seeds.csv)")
-    else:
-        links.append("by an [earlier rule](statistics.md#one-rule)")
+    links.append(f"[scores of seeds](../reports/{name}/seeds.csv)")
     links.append(f"[experiment](../{experiment.relative_to(root).as_posix()})")
     figures = sorted(
         _kept(f"reports/{name}/*.png", root), key=lambda file: (file.stem != "scores", file.stem)
