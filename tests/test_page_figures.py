@@ -45,9 +45,9 @@ def reports(tmp_path: Path) -> Reports:
         encoding="utf-8",
     )
     (folder / "comparisons.csv").write_text(
-        "row,against,axis,column,difference,effect_size,seeds_low,seeds_high,seeds_p_holm,items_low,items_high,"
-        "items_p_holm\n"
-        "bm25,gold,,STSb,-1.157036,-2.5,-1.9,-0.4,0.0123,-2.0,-0.3,0.0004\n",
+        "row,against,axis,column,difference,effect_size,seeds_low,seeds_high,items_low,items_high,family_low,"
+        "family_high,family_p\n"
+        "bm25,gold,,STSb,-1.157036,-2.5,-1.9,-0.4,-1.8,-0.5,-2.0,-0.3,0.0004\n",
         encoding="utf-8",
     )
     (folder / "comparisons.md").write_text(
@@ -74,9 +74,9 @@ def reports(tmp_path: Path) -> Reports:
             "1.2 points (0.3 to 2.0, p < 0.1)",
         ),
         ("1.0\n(0.1 to 0.2,\n  p 0.900)<!-- study: gold - bm25, STSb -->", "1.2\n(0.3 to 2.0,\n  p < 0.001)"),
-        ("1.0 (0.1 to 0.2, p 0.900)<!-- study: gold - bm25, STSb: seeds -->", "1.2 (0.4 to 1.9, p 0.012)"),
-        ("p = 0.90<!-- study: gold - bm25, STSb: seeds p -->", "p = 0.01"),
-        ("< 0.1<!-- study: gold - bm25, STSb: seeds p -->", "< 0.1"),
+        ("1.0 (0.1 to 0.2)<!-- study: gold - bm25, STSb: seeds -->", "1.2 (0.4 to 1.9)"),
+        ("p = 0.90000<!-- study: gold - bm25, STSb: p -->", "p = 0.00040"),
+        ("< 0.1<!-- study: gold - bm25, STSb: p -->", "< 0.1"),
         ("0.3<!-- study: gold, STSb: sd -->", "0.2"),
         ("+0.1<!-- study: bm25 [size=500, base=small] - gold, STSb -->", None),
         ("0.1 to 0.2<!-- study: range: {gold;bm25}, STSb -->", "59.0 to 60.2"),
@@ -106,6 +106,7 @@ def test_a_marked_figure_gets_its_value(reports: Reports, written: str, right: s
         "study: gold, SICK",
         "study: bm25 - gold, STSb",
         "study: gold - bm25, STSb: w",
+        "study: gold - bm25, STSb: seeds p",
         "study: least SICK",
         "study: counts.csv: panel=c: records",
         "study: counts.csv: panel=a: bin",
@@ -121,7 +122,7 @@ def test_a_marker_that_does_not_fit_is_an_error(reports: Reports, spec: str) -> 
 TABLE = """\
 <!-- figures of study -->
 
-<!-- rows: gold | - | bm25 - gold; columns: STSb | - | STSb: seeds p -->
+<!-- rows: gold | - | bm25 - gold; columns: STSb | - | STSb: p -->
 
 | row | n | STSb | other | p |
 | --- | ---: | ---: | ---: | ---: |

@@ -284,23 +284,22 @@ def _of_comparison(
 ) -> dict[str, float]:
     """Return a comparison by its family, else over seeds and items, else over seeds.
 
-    Turned round if the report has it so. Reports of earlier versions have p values by Holm's method. Without
-    such a comparison, the difference of the means.
+    Turned round if the report has it so. Without such a comparison, the difference of the means.
     """
     for sign, ours, theirs in ((1, row, other), (-1, other, row)):
         try:
             line = reports.line(report, "comparisons.csv", row=ours, against=theirs, **at)
         except FigureError:
             continue
-        noise = "seeds" if is_over_seeds or not line["items_low"] else "items"
-        p_value = f"{noise}_p_holm"
-        if "family_p" in line:
+        names = {"g": "effect_size"}
+        if line["family_p"] and not is_over_seeds:
             # Only what a family tests has a p value; exploratory intervals have none.
-            noise = "family" if line["family_p"] and not is_over_seeds else noise
-            p_value = f"{noise}_p" if noise == "family" else ""
-        names = {"low": f"{noise}_low", "high": f"{noise}_high", "p": p_value, "g": "effect_size"}
+            noise, names["p"] = "family", "family_p"
+        else:
+            noise = "seeds" if is_over_seeds or not line["items_low"] else "items"
+        names |= {"low": f"{noise}_low", "high": f"{noise}_high"}
         found = {"value": sign * float(line["difference"])}
-        found |= {name: float(line[key]) for name, key in names.items() if key and line[key]}
+        found |= {name: float(line[key]) for name, key in names.items() if line[key]}
         if sign < 0 and "low" in found:
             found["low"], found["high"] = -found["high"], -found["low"]
         return found
