@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from pydantic import TypeAdapter, ValidationError
+
 from synthbench.base.durability import write_atomically
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, first_fault
 from synthbench.config.llm import EndpointLLM, NamedLLM
 
 VARIABLE = "SYNTHBENCH_KEY_HOSTS"
 """The environment variable that allows further hosts, for unattended runs."""
 _FILE = "key_hosts.json"
+_ALLOWED = TypeAdapter(dict[str, list[str]])
 _OWN_HOSTS = {
     "OPENAI_API_KEY": ("api.openai.com",),
     "ANTHROPIC_API_KEY": ("api.anthropic.com",),
@@ -69,11 +72,10 @@ def unallowed_hosts(llms: Iterable[NamedLLM]) -> frozenset[str]:
 
 
 def _unallowed(llms: Iterable[NamedLLM]) -> Iterator[tuple[NamedLLM, str, str]]:
-    allowed = _allowed()
     named = frozenset(os.environ.get(VARIABLE, "").lower().replace(",", " ").split())
     for llm in llms:
         for variable, host in _sent(llm):
-            if host not in named and host not in allowed.get(variable, ()):
+            if host not in named and host not in _allowed().get(variable, ()):
                 yield llm, variable, host
 
 
@@ -96,7 +98,7 @@ def _is_own(variable: str, address: SplitResult) -> bool:
 def allow_hosts(hosts: Iterable[str], llms: Iterable[NamedLLM]) -> None:
     """Store that the keys of these LLMs may go to these hosts.
 
-    Raises UserError for a host that gets no key, or if the file can't be written.
+    Raises UserError for a host that gets no key, or if the file can't be read or written.
     """
     sent = [(variable, host) for llm in llms for variable, host in _sent(llm)]
     allowed = _allowed()
@@ -118,17 +120,15 @@ def allow_hosts(hosts: Iterable[str], llms: Iterable[NamedLLM]) -> None:
 
 
 def _allowed() -> dict[str, list[str]]:
-    """Return the hosts that the user allowed, by variable; an unreadable file allows nothing."""
+    """Return the hosts that the user allowed, by variable; raises UserError for an unreadable file."""
+    file = _file()
     try:
-        found = json.loads(_file().read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return _ALLOWED.validate_json(file.read_bytes())
+    except FileNotFoundError:
         return {}
-    rows = found.items() if isinstance(found, dict) else ()
-    return {
-        variable: [host for host in hosts if isinstance(host, str)]
-        for variable, hosts in rows
-        if isinstance(hosts, list)
-    }
+    except (OSError, ValueError) as error:
+        reason = first_fault(error) if isinstance(error, ValidationError) else error
+        raise UserError(f"{file}: the allowed hosts can't be read: {reason}; mend or delete it") from error
 
 
 def _file() -> Path:

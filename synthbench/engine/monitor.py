@@ -108,6 +108,7 @@ class RunMonitor:
 
     def advanced(self, identity: str, done: int, total: int) -> None:
         """Note how many units of its task a running stage has done; `total` 0: no task is open."""
+        done = max(done, 0)
         with self._lock:
             now = self.clock()
             fresh = _Reports(now, done, now, done, total)

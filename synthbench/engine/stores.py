@@ -39,12 +39,13 @@ def existing_store(name: str) -> Store:
     try:
         if (folder / "store").is_dir():
             folder /= "store"
-        is_store = any((folder / each).is_dir() for each in ("artifacts", "attempts", "leases", "locks"))
+        parts = {each for each in ("artifacts", "attempts", "leases", "locks") if (folder / each).is_dir()}
     except OSError as error:
         raise UserError(f"{name}: {error.strerror}") from None
-    if not is_store:
+    if not parts:
         raise UserError(f"{name}: there is no store; give a store's folder, a home or a URL such as s3://...")
-    if (folder / "locks").is_dir():
+    # A copy of a home's store may lack its locks.
+    if "locks" in parts or parts == {"artifacts"}:
         return Store(folder.absolute())
     return shared_store(name)
 

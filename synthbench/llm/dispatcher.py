@@ -111,7 +111,7 @@ class Dispatcher:
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
-        except Exception:
+        except BaseException:
             self._stopped.set()
             raise
 
@@ -347,5 +347,5 @@ class AsyncBridge:
     async def _ask(self, dispatcher: Dispatcher, request: ChatRequest) -> None:
         try:
             self._outcomes.put(await dispatcher.answer(request))
-        except Exception as error:  # noqa: BLE001 - the caller's thread raises it
+        except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
             self._outcomes.put(error)

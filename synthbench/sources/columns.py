@@ -191,7 +191,7 @@ def _delimited(file: Path, faults: Faults) -> dict[Column, Sequence[Any]]:
     first, cells = open_table(file, faults)
     rows = [row for _, row in cells]
     if len(first) == 1 and ending(file) == ".csv":
-        _check_separator(file, first[0])
+        _check_separator(file, [first[0], *(row[0] for row in rows)])
     if not first:
         return {}
     names: Sequence[Column] = first
@@ -202,10 +202,10 @@ def _delimited(file: Path, faults: Faults) -> dict[Column, Sequence[Any]]:
     return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
 
 
-def _check_separator(file: Path, line: str) -> None:
-    if "\t" in line:
+def _check_separator(file: Path, lines: Sequence[str]) -> None:
+    if all("\t" in line for line in lines):
         raise UserError(f"{file}:1: tabs are between its columns; let its name end in .tsv")
-    if ";" in line:
+    if all(";" in line for line in lines):
         raise UserError(f"{file}:1: semicolons are between its columns; save it with commas")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from synthbench.base.errors import UserError, did_you_mean, first_fault, in_one_line
+from synthbench.base.listing import listed
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
@@ -349,7 +350,7 @@ def _quoted(experiment: str) -> str:
 
 def _no_such_result(experiment: str, names: Sequence[str]) -> str:
     """List the results that exist instead; `names` are those of parent runs, newest first."""
-    shown = ", ".join(f"'{name}'" for name in list(dict.fromkeys(names))[:NAMES_SHOWN])
+    shown = listed((f"'{name}'" for name in dict.fromkeys(names)), NAMES_SHOWN)
     return (
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "
         f"newest first: {shown}; the tracked result with this name comes from another version of the file"

@@ -1,13 +1,14 @@
 """`synthbench status`: runs and stages under way, their progress, failures and money; on any machine."""
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fake_stages import stage
+from fake_stages import run_job, stage
 from shared_stores import on_machine
 from small_experiment import Project
 from typer.testing import CliRunner
@@ -20,7 +21,7 @@ from synthbench.engine.monitor import RunMonitor
 from synthbench.engine.run_notes import notes, telling
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.engine.stores import VARIABLE
+from synthbench.engine.stores import VARIABLE, existing_store
 
 
 @pytest.fixture(params=["local", "shared"])
@@ -121,6 +122,14 @@ def test_a_run_that_stops_or_computes_nothing_says_so(store: Store) -> None:
     with run(store, "empty"):
         pass
     assert [note.experiment for note in notes(store).values()] == ["study"]
+
+
+def test_a_copy_of_a_store_without_its_locks_is_opened_as_the_same_kind(store: Store, tmp_path: Path) -> None:
+    run_job(store, stage("a"))
+    copy = tmp_path / "copy"
+    shutil.copytree(str(store), copy, ignore=shutil.ignore_patterns("locks", "leases"))
+    found = existing_store(str(copy))
+    assert ((found.shared is None), found.find()) == ((store.shared is None), [stage("a").identity])
 
 
 def test_a_store_that_refuses_notes_does_not_disturb_the_run(tmp_path: Path) -> None:

@@ -82,12 +82,19 @@ def test_permissions_in_the_home_are_ignored(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"OPENAI_API_KEY": "llm.example"}', '{"A": [7]}', "[" * 10_000]
 )
-def test_an_invalid_permissions_file_allows_nothing(tmp_path: Path, content: str) -> None:
+def test_an_invalid_permissions_file_is_refused_and_kept(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "config" / "synthbench" / "key_hosts.json"
     file.parent.mkdir(parents=True)
     file.write_text(content, encoding="utf-8")
-    with refused("llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"):
+    with refused("key_hosts.json: the allowed hosts can't be read", "mend or delete it"):
         check_key_hosts([llm(OWN)])
+    with refused("key_hosts.json: the allowed hosts can't be read", "mend or delete it"):
+        allow_hosts(["llm.example"], [llm(OWN)])
+    assert file.read_text(encoding="utf-8") == content
+    monkeypatch.setenv("SYNTHBENCH_KEY_HOSTS", "llm.example")
+    check_key_hosts([llm(OWN)])
 
 
 @pytest.mark.parametrize("url", ["https://api.openai.com:99999/v1", "http://localhost:abc", "http://a:0"])

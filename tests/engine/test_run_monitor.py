@@ -141,6 +141,13 @@ def test_a_stage_that_resumes_from_a_checkpoint_has_a_pace_again() -> None:
     assert found.left.seconds == 10.0
 
 
+def test_a_negative_number_of_units_counts_as_none() -> None:
+    found = monitor([stage("a")], Clock(), a=1.0)
+    found.started([stage("a")])
+    found.advanced(stage("a").identity, -1, 120)
+    assert [(task.done, task.total) for task in found.tasks] == [(0, 120)]
+
+
 def test_stages_that_run_together_count_down_by_their_common_task() -> None:
     clock, stages = Clock(), [stage("a-test"), stage("another")]
     found = monitor(stages, clock, a=1000.0)

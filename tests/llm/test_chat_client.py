@@ -1,5 +1,6 @@
 """The client against small servers that misbehave on purpose."""
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -12,8 +13,10 @@ from wording import refused
 
 from synthbench.base.errors import UserError
 from synthbench.llm import retries
+from synthbench.llm.answers import Answer
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import REQUESTS_PER_SLOT, ChatClient
+from synthbench.llm.connection import Connection
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.llm.retries import FailedAttemptError, FailureKind
@@ -61,6 +64,18 @@ def test_every_request_is_answered_and_sent_once(tmp_path: Path) -> None:
             ("model", 1.3, 0)
         }
         assert server.most_at_once <= 4
+
+
+@pytest.mark.parametrize("fault", [SystemExit, asyncio.CancelledError])
+def test_a_request_that_ends_its_thread_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
+) -> None:
+    async def ask(*_: object) -> Answer:
+        raise fault
+
+    monkeypatch.setattr(Connection, "ask", ask)
+    with pytest.raises(fault):
+        list(client("http://127.0.0.1:9", tmp_path).answers(requests(20)))
 
 
 def test_a_repeated_request_in_one_run_is_sent_once(tmp_path: Path) -> None:

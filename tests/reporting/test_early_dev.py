@@ -73,6 +73,16 @@ def test_rank_correlations_equal_values_worked_out_by_hand(
     ]
 
 
+def test_every_dev_score_has_a_column_of_its_own(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    curves = [[float(seed * step % 7) for step in range(1, 301)] for seed in range(1, 5)]
+    found = early_dev(Analysis(make_result(made(curves=curves), figures=ON)))
+    assert found is not None
+    header = found.section.blocks[0].grids[0].header
+    assert (len(header), header[2:5], header[-1]) == (302, ("0.3 %", "0.7 %", "1.0 %"), "100.0 %")
+
+
 def test_rows_are_named_by_their_differences(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:

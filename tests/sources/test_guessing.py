@@ -144,7 +144,7 @@ def test_a_latin_name_above_chinese_texts_is_a_header(tmp_path: Path) -> None:
 
 
 def test_one_column_without_header_loses_no_sentence(tmp_path: Path) -> None:
-    texts = ["reset password", "order lost", "card refused"]
+    texts = ["reset password; no mail", "order lost", "card refused"]
     found = guess(_table(tmp_path / "tickets.csv", None, [[text] for text in texts]), "sentences")
     assert [record.sentence for record in _read(found.settings)] == texts
 

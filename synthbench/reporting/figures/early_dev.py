@@ -167,14 +167,21 @@ def _correlation(scores: Sequence[float], end: Sequence[float]) -> float | None:
 
 
 def _grid(found: EarlyDevs) -> Grid:
-    """Return a table of the rows by share of the steps in percent."""
-    shares = sorted({round(100 * point.share) for row in found.rows for point in row.points})
+    """Return a table of the rows by share of the steps in percent, with enough digits for all points."""
+    digits = 0
+    while any(len({_percent(point, digits) for point in row.points}) < len(row.points) for row in found.rows):
+        digits += 1
+    shares = sorted({_percent(point, digits) for row in found.rows for point in row.points})
     lines = []
     for row in found.rows:
-        at = {round(100 * point.share): point.correlation for point in row.points}
+        at = {_percent(point, digits): point.correlation for point in row.points}
         texts = (MISSING if (value := at.get(share)) is None else _signed(value) for share in shares)
         lines.append((row.label, str(row.num_seeds), *texts))
-    return Grid(("", "seeds", *(f"{share} %" for share in shares)), tuple(lines))
+    return Grid(("", "seeds", *(f"{share:.{digits}f} %" for share in shares)), tuple(lines))
+
+
+def _percent(point: EarlyPoint, digits: int) -> float:
+    return round(100 * point.share, digits)
 
 
 def _signed(value: float) -> str:
