@@ -68,7 +68,7 @@ class Bitext(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return each pair's influence on the accuracy, with all other texts in the search."""
+        """Return each pair's influence on the accuracy; the texts that are searched stay the same."""
         values = (items["forward"].astype(float) + items["backward"]) / 2
         centred: NDArray[np.float64] = values - values.mean()
         return centred
@@ -77,7 +77,7 @@ class Bitext(Evaluator):
 def _found(
     model: Encoder, sources: Sequence[str], targets: Sequence[str], task: str
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Return for each pair whether the nearest target is right (1 or 0), and the F1 of its class."""
+    """Return per pair whether the nearest target is right (1 or 0), and the F1 of its translation's class."""
     import numpy as np
 
     number = {text: index for index, text in enumerate(dict.fromkeys(targets))}

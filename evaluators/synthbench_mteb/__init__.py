@@ -54,7 +54,7 @@ class MTEB(TaskProvider):
     )
 
     def names(self) -> tuple[str, ...]:
-        """Return the tasks of the benchmark."""
+        """Return the tasks of `benchmark`; raises UserError without one."""
         if self.benchmark is None:
             raise UserError("`tasks: [all]` needs `benchmark:`, such as MTEB(eng, v2); else list the tasks")
         return catalogue.benchmark_tasks(self.benchmark)
@@ -68,7 +68,7 @@ class MTEB(TaskProvider):
         self._data_folder(task)
 
     def task_revisions(self, task: str) -> Mapping[str, str]:
-        """Return mteb's version, which names the hub's data set, and the hash of local data."""
+        """Return mteb's version, which fixes the hub's commit, and the hash of local data, if any."""
         from synthbench_mteb.local_data import folder_hash
 
         folder = self._data_folder(task)
@@ -85,7 +85,10 @@ class MTEB(TaskProvider):
 
     @classmethod
     def of_suite(cls, name: str, data: Path | None) -> tuple[Self, tuple[str, ...]]:
-        """Return one task, or the tasks of a benchmark; data come from the folder `mteb` in `data`."""
+        """Return an evaluator, and the tasks of the benchmark `name`, or `name` if it is a task.
+
+        Local data come from the folder `mteb` in `data`. Raises UserError as `check_name`.
+        """
         is_benchmark = name in catalogue.benchmarks()
         folder = None if data is None else str(data / FOLDER)
         evaluator = cls(benchmark=name if is_benchmark else None, folder=folder)
@@ -99,7 +102,7 @@ class MTEB(TaskProvider):
         return ()
 
     def sentences(self, task: SyntheticDataset) -> None:
-        """Return None: mteb numbers its rows, and repeated ones are records once."""
+        """Return None: items are mteb's rows, and equal rows share one record of `read_task`."""
         return
 
     def influence(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 _READERS = {"query": of_queries, "document": of_passages}
-"""The encoder for each of mteb's prompt types."""
+"""mteb's prompt type -> function that returns an encoder with the prompt for it."""
 
 
 class EncoderForMTEB:

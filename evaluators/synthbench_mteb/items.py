@@ -8,7 +8,7 @@ from synthbench_mteb.published import published_revision
 
 
 def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of mteb with its data
-    """Return the distinct pairs of STS and pair classification, queries of retrieval, or else texts.
+    """Return the distinct test items: pairs of STS and pair classification, queries of retrieval, else texts.
 
     They are in the order of the data. Raises UserError if there are none.
     """
@@ -34,14 +34,17 @@ def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of m
 
 
 def parts_of(task: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """Yield the scored splits and subsets."""
+    """Yield each scored (split, subset)."""
     for split in task.eval_splits:
         for subset in task.hf_subsets:
             yield split, subset
 
 
 def rows_of(task: Any, split: str, subset: str) -> Mapping[str, Any]:  # noqa: ANN401
-    """Return the columns of one split and subset; earlier layouts have all rows in one."""
+    """Return column name -> values of one split and subset.
+
+    In mteb's earlier layout, a single row holds each column as a list.
+    """
     data = task.dataset
     rows = data[split] if subset not in data and subset == "default" else data[subset][split]
     names = rows.column_names

@@ -1,4 +1,4 @@
-"""Local data of tasks: a hash of the content, and a name from it."""
+"""Local data of tasks: a hash of a folder's content, and a link that is named by it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 
 def folder_hash(folder: Path) -> str:
-    """Return a SHA-256 of all files below a folder, by name and content; hidden ones are left out."""
+    """Return a SHA-256 of all files below a folder, by name and content; hidden files are left out."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -23,8 +23,8 @@ def folder_hash(folder: Path) -> str:
 def named_by_content(folder: Path) -> Iterator[Path]:
     """Yield a temporary link to a folder, named by the hash of its content.
 
-    The library `datasets` caches data by the folder's name, and in some layouts by nothing else. For another
-    folder of that name, or the same one with other files, it would return the data of the first.
+    The library `datasets` caches data in some layouts by the folder's name alone. It would return cached data
+    for another folder of that name, or after the folder's files have changed.
     """
     with TemporaryDirectory() as place:
         link = Path(place) / f"{folder.name}-{folder_hash(folder)[:16]}"

@@ -9,11 +9,11 @@ from typing import Any
 TOLERANCE = 1e-9
 """Permitted relative difference between two means of the same numbers."""
 NOT_COMPARED = "unique_pairs"
-"""Statistics that mteb computes differently today."""
+"""A statistic that mteb computes differently today than when it was published."""
 
 
 def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTask of mteb with its data
-    """Return the hub's data set with the same content as the task's data, and its commit; {} if none."""
+    """Return the hub's data set -> its commit if the task's data have its content, else {}."""
     published = type(task).metadata.dataset
     is_local = task.metadata.dataset["path"] != published["path"]
     if is_local and not _has_published_content(task):
@@ -22,7 +22,7 @@ def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTas
 
 
 def _has_published_content(task: Any) -> bool:  # noqa: ANN401
-    """Return whether numbers, lengths and scores of the texts equal the published data set's."""
+    """Return whether the texts' numbers, lengths and scores agree with the published statistics."""
     known: Mapping[str, Any] = task.metadata.descriptive_stats or {}
     if set(task.hf_subsets) != set(task.metadata.hf_subsets) or not set(task.eval_splits) <= known.keys():
         return False

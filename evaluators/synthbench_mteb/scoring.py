@@ -16,7 +16,7 @@ BATCH_SIZE = 1024
 _PER_QUERY = {"ndcg_at": "ndcg_cut", "map_at": "map_cut", "recall_at": "recall", "precision_at": "P"}
 """mteb's name of a mean -> the name of a query's score."""
 _DIAGNOSTICS = "nauc_"
-"""Over a hundred figures per retrieval task on how well scores tell which queries to abstain from."""
+"""Prefix of scores that are left out: over a hundred per retrieval task, on abstaining from queries."""
 Part = tuple[str, str]
 """Split and subset."""
 Items = dict[str, list[Any]]
@@ -51,7 +51,7 @@ def _scores(model: Any, task: Any, folder: Path) -> Mapping[Part, Mapping[str, A
 
 
 def _named(parts: Mapping[Part, Mapping[str, Any]], main: str) -> dict[str, float]:
-    """Return the mean of each number over the parts, and each part's; for one part, only its numbers."""
+    """Return each score's mean over the parts, and `SCORE/PART` for each part unless there is only one."""
     scores: dict[str, list[float]] = {}
     of_parts: dict[str, float] = {}
     for part, values in parts.items():
@@ -75,7 +75,7 @@ def part_name(part: Part, parts: Mapping[Part, Any]) -> str:
 
 
 def _has_predictions(task: Any) -> bool:  # noqa: ANN401
-    """Return whether mteb's predictions are one number per item."""
+    """Return whether mteb saves a prediction for each item of this kind of task."""
     from mteb.abstasks import AbsTaskClassification, AbsTaskPairClassification, AbsTaskSTS
 
     return isinstance(task, AbsTaskClassification | AbsTaskPairClassification | AbsTaskSTS)
@@ -138,7 +138,7 @@ class _QueryScores:
 
     @classmethod
     def of(cls, task: Any) -> "_QueryScores | None":  # noqa: ANN401
-        """Return a collector for a task; None if the task's main score is no mean over queries."""
+        """Return a collector hooked into a task; None unless its main score is a mean over queries."""
         name, _, depth = str(task.metadata.main_score).rpartition("_")
         if not hasattr(task, "task_specific_scores") or name not in _PER_QUERY:
             return None

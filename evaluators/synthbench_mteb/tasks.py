@@ -67,7 +67,7 @@ def open_task(name: str, benchmark: str | None, folder: Path | None) -> Any:  # 
 
 
 def _new_task(name: str, benchmark: str | None) -> Any:  # noqa: ANN401
-    """Return a new task with fresh random numbers."""
+    """Return a new task object, so that no earlier use has drawn from its random numbers."""
     import mteb
 
     if benchmark is None:

@@ -15,7 +15,7 @@ MOST_FALSE_POSITIVES = 0.05
 
 @dataclass(frozen=True)
 class PairThresholds:
-    """Lowest scores of positive pairs: for the best F1, and for the best accuracy."""
+    """Thresholds for the best F1 and the best accuracy; pairs with at least that score count as positive."""
 
     f1: float
     accuracy: float
@@ -62,7 +62,10 @@ def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]")
 def measured(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: PairThresholds | None
 ) -> Mapping[str, float]:
-    """Return all measures by name, F1 and accuracy only with thresholds; arrays are of shape (pairs,)."""
+    """Return measure's name -> value; with thresholds also F1, accuracy and both thresholds.
+
+    Arrays have shape (pairs,).
+    """
     from sklearn.metrics import average_precision_score
 
     measured = {
@@ -83,7 +86,8 @@ def measured(
 def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> "NDArray[np.float64]":
     """Return the influence of each pair on F1, a ratio of two means; zero without positives.
 
-    Arrays have shape (pairs,); an influence is a derivative by the pair's weight times their number; sum 0.
+    An influence is the derivative by the pair's weight, times the number of pairs; influences sum to 0.
+    Arrays have shape (pairs,).
     """
     hits = 2.0 * (is_positive & is_found)
     named = is_positive.astype(float) + is_found
@@ -110,9 +114,10 @@ def average_precision_influence(
 def partial_auc_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on AUC(0.05), an area whose end depends on the negatives.
+    """Return the influence of each pair on AUC(0.05), including the effect of negatives on the area's end.
 
-    A positive pair counts by the highest negatives below it, one of these by the positives above it.
+    A positive pair counts by how many of the highest negatives (5 %) score below it, such a negative by the
+    share of positives above it; other negatives have equal influences.
     """
     positives, negatives = scores[is_positive], np.sort(scores[~is_positive])
     end = np.quantile(negatives, 1 - MOST_FALSE_POSITIVES)

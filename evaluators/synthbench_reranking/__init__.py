@@ -28,17 +28,17 @@ CONVENTIONS = ("answerable", "all", "mixed")
 class Reranking(Evaluator):
     """Mean average precision, MRR, nDCG@10 and precision at 1 and 5, in [0, 1], of any pair scorer.
 
-    A query's candidates are ranked by their score (encoders: by cosine), with several queries by the highest
-    of their scores. Of equal scores the less relevant candidate comes first, so that the given order does not
-    matter. Measures are means over queries, `map_answerable` and so on, by three conventions for queries
-    without a relevant or an irrelevant candidate:
+    A query's candidates are ranked by their score (encoders: by cosine); in a ranking with several queries,
+    by the highest score over them. Of equal scores the less relevant candidate comes first, so that the given
+    order does not matter. Measures are means over queries, `map_answerable` and so on, by three conventions
+    for queries without a relevant or an irrelevant candidate:
 
     answerable: queries with a relevant candidate (Lei et al. 2016, trec_eval). all: every query; one without
     a relevant candidate counts as 0. mixed: queries with a relevant and an irrelevant candidate (the
     published figures of MTEB).
 
-    `queries_all`, `queries_answerable` and `queries_mixed` are their numbers; subsets appear as
-    `map/<subset>`, by the configured convention.
+    `queries_answerable`, `queries_all` and `queries_mixed` are the numbers of these queries; subsets appear
+    as `map/<subset>`, by the configured convention.
     """
 
     version: ClassVar[int] = 1

@@ -46,7 +46,10 @@ def _gain(ranked_grades: "NDArray[np.float64]") -> float:
 
 
 def counted_queries(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.bool_]"]:
-    """Return which queries each convention counts; `counts` is (queries, 2): relevant ones, candidates."""
+    """Return convention -> which queries it counts, shape (queries,).
+
+    `counts` has shape (queries, 2): the numbers of relevant candidates and of all candidates.
+    """
     is_answerable, has_irrelevant = counts[:, 0] > 0, counts[:, 0] < counts[:, 1]
     is_mixed = is_answerable & has_irrelevant
     return {"answerable": is_answerable, "all": is_answerable | has_irrelevant, "mixed": is_mixed}
@@ -66,9 +69,9 @@ def means(
 def candidate_scores(
     model: Encoder | PairScorer, rankings: Sequence[Ranking], name: str
 ) -> Iterator["NDArray[np.float64]"]:
-    """Yield the candidates' scores of each ranking; with several queries, the highest.
+    """Yield each ranking's scores, shape (candidates,); with several queries, the highest over them.
 
-    Pairs are scored in portions, since those of a large set with long histories would not fit into memory.
+    Pairs are scored in portions, since all pairs of a large set might not fit into memory.
     """
     for portion in _portions(rankings):
         pairs = [(query, text) for each in portion for query in each.queries for text in each.candidates]

@@ -21,7 +21,7 @@ from synthbench_retrieval.measures import DEPTH
 QUERIES_AT_ONCE, PASSAGES_AT_ONCE = 256, 16_384
 """Block sizes of dense vectors; the similarities of a block take 34 MB."""
 SEARCHED_AT_ONCE = 1024
-"""Passages whose token vectors, or weights of words, are in memory at once; they meet all queries."""
+"""Block size for sparse and late-interaction encoders: passages compared with all queries at once."""
 DECIMALS = 6
 """Vectors are single precision: further decimals would rank equal passages at random."""
 
@@ -35,8 +35,8 @@ def nearest(
 ) -> Iterator[Sequence[str]]:
     """Yield the ids of the 100 passages most similar to each query, the most similar first.
 
-    Of equally similar ones the one with the greater id comes first, as in trec_eval. Raises UserError, which
-    names the task, if a vector or a similarity is not finite.
+    Of equally similar passages, the one with the greater id comes first, as in trec_eval. Raises UserError,
+    which names the task, if a vector or a similarity is not finite.
     """
     ordered = sorted(passages, key=lambda passage: passage.id, reverse=True)
     names = np.array([passage.id for passage in ordered])
@@ -92,7 +92,7 @@ def _prepared(vectors: NDArray[np.float32], settings: Retrieval) -> NDArray[np.f
 
 
 def _best_rows(blocks: Iterable[NDArray[np.float64]], excluded: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Return the rows of the most similar passages of each query; ties go to the first rows.
+    """Return the rows of the most similar passages of each query; ties go to the lower row.
 
     `blocks` have the similarities, shape (queries, some passages), in the order of the rows. `excluded` is
     the row that a query must not find, -1 for none.

@@ -92,7 +92,7 @@ class STS(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return each pair's influence on the Spearman correlation: its subset's, unless over all pairs."""
+        """Return each pair's influence on the main score; for a mean, by its subset's correlation."""
         import numpy as np
 
         gold, predicted, subsets = items["gold"], items["predicted"], items["subset"]

@@ -1,4 +1,4 @@
-"""Correlations of predicted scores with gold, and each pair's influence on Spearman's."""
+"""Correlations of predicted scores with gold: over all pairs, by subset, and means over subsets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -46,8 +46,8 @@ class Transfer(Evaluator):
 
     classifier: Literal["senteval", "logistic-regression"] = Field(
         "senteval",
-        description="senteval: the literature's, trained by Adam and stopped by dev accuracy; "
-        "logistic-regression: scikit-learn's, fitted until it converges",
+        description="senteval: SentEval's own, as in the literature, trained by Adam and stopped by dev "
+        "accuracy; logistic-regression: scikit-learn's, fitted until it converges",
     )
     folds: int = Field(
         10,

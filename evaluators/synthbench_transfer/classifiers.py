@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression as Model
 
 WIDE = tuple(2.0**power for power in range(-2, 4))
-"""Values of C, chosen by dev data or inner folds."""
+"""Values of C to choose from by dev data or inner folds."""
 STRONG = tuple(2.0**power for power in range(-1, 6))
-"""Values of C, chosen by folds of the train part."""
+"""Values of C to choose from by folds of the train part."""
 
 MOST_STEPS = 1000
 """Iterations of the solver; scikit-learn's default of 100 is too few for high C."""
@@ -59,7 +59,7 @@ BATCH_SIZE = 64
 PASSES = 4
 """Passes over the train part between dev evaluations (SentEval's epoch_size)."""
 MOST_PASSES = 200
-"""After more passes, no further dev evaluation follows."""
+"""Training ends at the first dev evaluation after more passes than this."""
 TENACITY = 5
 """Tolerated dev evaluations without a better accuracy, in total: a better one does not reset the count."""
 _RATE, _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
@@ -132,7 +132,10 @@ class SentEval:
 
 @dataclass(frozen=True)
 class _Best:
-    """The best dev accuracy of each layer, and its weights then, shape (classes, dimension + 1)."""
+    """The best dev accuracy of each layer, shape (layers,), and its weights at that evaluation.
+
+    `weights` have shape (layers, classes, dimension + 1).
+    """
 
     classes: "NDArray[np.str_]"
     accuracies: "NDArray[np.float64]"
@@ -193,7 +196,7 @@ class _Layers:
         return _logits(x, self._matrix).reshape(len(x), -1, len(self.first))
 
     def _adam_step(self, gradient: "NDArray[np.float32]") -> None:
-        """Take a step of Adam (Kingma and Ba 2015); Python's floats keep single precision."""
+        """Take a step of Adam (Kingma and Ba 2015); with Python's floats, arrays stay in single precision."""
         self._num_steps += 1
         self._mean *= _FIRST_DECAY
         self._mean += (1 - _FIRST_DECAY) * gradient

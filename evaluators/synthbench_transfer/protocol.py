@@ -41,7 +41,7 @@ class Classifier(Protocol):
         """Name of the regularisation parameter."""
 
     def grid(self, *, by_folds: bool) -> Sequence[float]:
-        """Return the values to choose from, by folds of a train part or otherwise."""
+        """Return the values to choose from; `by_folds`: by folds of train, not dev data or inner folds."""
 
     def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
         """Return the accuracy on dev for each value of the grid."""
@@ -53,7 +53,7 @@ class Classifier(Protocol):
 
 
 def num_fits(splits: Collection[str], folds: int) -> int:
-    """Return the number of fits for these parts: over the whole grid, and with the chosen value."""
+    """Return how often `Fitting` calls `advance` for these splits; fitting a whole grid counts once."""
     if "dev" in splits:
         return 2
     return (folds + 1) * (1 if "train" in splits else folds)
@@ -61,7 +61,7 @@ def num_fits(splits: Collection[str], folds: int) -> int:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Fits a classifier and calls `advance` after every fit."""
+    """Fits a classifier and calls `advance` after every fit, or after all fits of a grid."""
 
     classifier: Classifier
     folds: int
@@ -78,7 +78,7 @@ class Fitting:
         return self._finished((train, dev, test), grid, self._accuracies(train, dev, grid))
 
     def _nested(self, data: Labelled) -> Predictions:
-        """Predict each fold from the others, within which further folds choose the regularisation."""
+        """Predict each fold after training on the others; inner folds of these choose the regularisation."""
         predicted = np.empty_like(data.classes)
         outcomes = []
         for train, test in self._folds(data):
@@ -108,7 +108,10 @@ class Fitting:
         grid: Sequence[float],
         accuracies: "NDArray[np.float64]",
     ) -> Predictions:
-        """Return predictions by the best value: as in SentEval, the first at two decimals of a percentage."""
+        """Return predictions with the best value of the grid.
+
+        As in SentEval, accuracies are compared at two decimals of a percentage; ties go to the first value.
+        """
         train, dev, test = parts
         best = int(np.argmax(np.round(100 * accuracies, 2)))
         predicted = self.classifier.predicted(train, test, grid[best], dev)

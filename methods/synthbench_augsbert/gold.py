@@ -18,7 +18,8 @@ class GoldSentences:
     """The distinct sentences for new pairs, in order of first appearance.
 
     `source_ids` holds the id of each sentence's first record, `pairs` the gold pairs as (lower index, higher
-    index), without pairs of a sentence with itself. `kind` is "gold" or "new".
+    index), without pairs of a sentence with itself. `kind` is "new" if the sentences are those of the role
+    "sentences", else "gold".
     """
 
     texts: tuple[str, ...]

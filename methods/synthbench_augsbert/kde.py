@@ -20,8 +20,9 @@ POSITIVE = 0.5  # lowest score of the positive class
 class KDESelection:
     """The selection of labelled pairs, and figures about it.
 
-    `divergences` are the Kullback-Leibler divergences from gold's scores, in nats over `bins` histogram bins:
-    of all labelled pairs and of the kept ones. `widths` are the bandwidths for gold and silver, if used.
+    `kept` tells of each labelled pair whether it is kept. `divergences` are the Kullback-Leibler divergences
+    from gold's scores, in nats over `bins` histogram bins: of all labelled pairs, and of the kept ones.
+    `widths` are the bandwidths of the densities of gold and silver scores; None for a selection by class.
     """
 
     kept: "NDArray[np.bool_]"
@@ -43,7 +44,7 @@ class KDESelection:
 
     @property
     def measured(self) -> Mapping[str, float]:
-        """The figures by name."""
+        """The figure's name -> its value, for the manifest."""
         names = ("before", "after")
         found = {
             f"kde: KL divergence {name}, nats": value
@@ -64,7 +65,7 @@ def choose(
     drawn: "NDArray[np.float64]",
     bandwidth: "Bandwidth",
 ) -> KDESelection:
-    """Select by the scores of gold and silver, and a random number for each silver pair.
+    """Select silver pairs whose scores are distributed like gold's; `drawn` has a random number for each.
 
     Raises UserError if a density is needed but all silver scores are equal, or if nothing is kept.
     """
@@ -77,7 +78,7 @@ def choose(
 def _by_class(
     gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", drawn: "NDArray[np.float64]"
 ) -> "NDArray[np.bool_]":
-    """Keep all positives, and the negatives with the lowest random numbers, at gold's ratio."""
+    """Keep all positives, and as many random negatives as gold's ratio of the classes gives."""
     kept = silver >= POSITIVE
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is a positive one")
@@ -161,7 +162,10 @@ def scott(scores: "NDArray[np.float64]") -> float:
 
 
 def _counts(scores: "NDArray[np.float64]", num_cells: int) -> "NDArray[np.float64]":
-    """Divide each score between the two nearest centres; beyond the last centre, all goes to it."""
+    """Return the count at each cell's centre: a score counts in part for each of the two nearest centres.
+
+    A score before the first or after the last centre counts for that one alone.
+    """
     positions = scores * num_cells - 0.5
     lower = np.floor(positions).astype(np.int64)
     upper_shares = positions - lower

@@ -24,7 +24,7 @@ LABELLER = "labeller"
 
 
 class WithLabeller(Method):
-    """Settings of methods that label with a cross-encoder, their dependency, or with another labeller."""
+    """Settings of methods that label pairs, by a cross-encoder that is a dependency, or another labeller."""
 
     record_kind = RecordKind.SCORED_PAIR
     cross_encoder: dict[str, Any] | None = added_field(
@@ -82,13 +82,13 @@ class WithLabeller(Method):
             yield f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {base.model}"
 
     def labelling_requests(self, most_pairs: int | None) -> ChatAmount | None:
-        """Return the requests to an LLM as labeller, one per pair; None without one, or if not known."""
+        """Return the requests to an LLM labeller, one per pair; None without one, or if it is unknown."""
         return None if most_pairs is None else self._chosen.asks(most_pairs)
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per pair, positioned by its index, scored in batches of similar length.
+        """Yield one unit per pair, with the pair's index as position; batches have texts of similar length.
 
-        The label is the score, clipped to [0, 1]; without a clear one, the unit has a Failure.
+        The record has the labeller's score, clipped to [0, 1]; without a clear score, it is a Failure.
         """
         generator = None if self.labeller is None else self.labeller.generator(context)
         found = self._chosen.verdicts(

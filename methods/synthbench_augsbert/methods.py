@@ -51,10 +51,10 @@ class AugSBERT(WithLabeller):
     ] = Field(description="selects the new pairs of gold sentences, or of the role `sentences`, to label")
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev.
+        """Return the labeller's model, if it has one; for semantic search also the bi-encoder.
 
-        Semantic search also needs a bi-encoder. A selecting sampler needs other samplers' labelled pairs
-        instead, which rows with these samplers share.
+        The bi-encoder is trained on gold and, if the role "dev" has a source, selected on dev. A selecting
+        sampler needs the labelled pairs of other samplers instead; rows with those samplers share them.
         """
         if isinstance(self.sampler, SelectingSampler):
             return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}
@@ -71,7 +71,7 @@ class AugSBERT(WithLabeller):
         return self.sampler.table_notes
 
     def can_be_sharded(self) -> bool:
-        """True if the sampler labels pairs, batch by batch; selecting labelled ones takes seconds."""
+        """Return True unless the sampler only selects among labelled pairs, which takes seconds."""
         return not isinstance(self.sampler, SelectingSampler)
 
     def shared_by_shards(self) -> FoundPairs | None:
@@ -87,12 +87,12 @@ class AugSBERT(WithLabeller):
         )
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Return the number of pairs to label; selecting among labelled pairs costs nothing."""
+        """Return a line on the number of pairs to label; selecting among labelled pairs costs nothing."""
         if not isinstance(self.sampler, SelectingSampler):
             yield from self.labelling_cost(self._most_pairs(self.sampler, num_records))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per pair, and the work of labelling new pairs."""
+        """Return at most one record per pair; for a selecting sampler also its work, one call per pair."""
         if not isinstance(self.sampler, SelectingSampler):
             return Expected(self._most_pairs(self.sampler, num_records))
         sizes = [num_records.get(name) for name in self.sampler.others()]
@@ -100,11 +100,11 @@ class AugSBERT(WithLabeller):
         return Expected(sum(known) if len(known) == len(sizes) else None, Work("", 0.0, sum(known)))
 
     def needs_llm(self) -> bool:
-        """Return whether it asks an LLM itself."""
+        """Return whether an LLM labels in this method; a selecting sampler leaves it to its dependencies."""
         return super().needs_llm() and not isinstance(self.sampler, SelectingSampler)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests to an LLM as labeller, one per pair."""
+        """Return the requests to an LLM labeller, one per pair; None if this method asks no LLM."""
         if isinstance(self.sampler, SelectingSampler):
             return None
         return self.labelling_requests(self._most_pairs(self.sampler, num_records))
@@ -166,7 +166,10 @@ class AugSBERT(WithLabeller):
 def _sampled(
     pool: GoldSentences, sampler: PairSampler, seed: int, context: GenerationContext
 ) -> Sequence[IndexPair]:
-    """Return the sampler's pairs, or those of an earlier search; count the dropped ones."""
+    """Return the pairs to label, sampled or found by the shards' shared search; count dropped ones.
+
+    Raises UserError if none is left.
+    """
     found = context.shared()
     candidates = (
         sampler.new_pairs(already_found(found, context), pool)
@@ -204,7 +207,7 @@ class AugSBERTDomain(WithLabeller):
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests to an LLM as labeller, one per pair."""
+        """Return the requests to an LLM labeller, one per pair; None if this method asks no LLM."""
         return self.labelling_requests(num_records.get("target"))
 
     def can_be_sharded(self) -> bool:
@@ -212,15 +215,15 @@ class AugSBERTDomain(WithLabeller):
         return True
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Return the number of pairs that the cross-encoder would label."""
+        """Return a line on the number of pairs that a model would label."""
         yield from self.labelling_cost(num_records.get("target"))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per target pair, and the work of labelling."""
+        """Return at most one record per target pair."""
         return Expected(num_records.get("target"))
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return a note that target pairs were dropped; the paper mentions no dropped pairs."""
+        """Return a note that, unlike in the paper, target pairs with a sentence of gold are dropped."""
         return (
             "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper"
             " names no such step.",

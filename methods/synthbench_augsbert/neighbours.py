@@ -30,7 +30,8 @@ MOST_SHARE = 8  # with at least 1/8 of the lists to search, comparing with all s
 class Neighbours:
     """Indices of the k nearest neighbours of every sentence, best first, shape (num_sentences, k).
 
-    `how` is the search's name for display. `recall` is the share of true neighbours on a sample, 1 if exact.
+    `how` names the search for display. `recall` is the share of true neighbours that it found for a sample of
+    sentences, 1 if exact.
     """
 
     indices: "NDArray[np.intp]"
@@ -48,9 +49,9 @@ def nearest(
 ) -> Neighbours:
     """Return the k nearest neighbours of every vector; `vectors` has the shape (num_sentences, dimension).
 
-    Up to `exact_up_to` vectors, the search is exact. Above, it compares a vector with those of near lists
-    (clusters), unless it would have to search too many lists. Cosines are rounded to six decimals; ties go to
-    the lower index. `threads` (None: the machine's) do not change the result.
+    Up to `exact_up_to` vectors, the search is exact. Above, a vector is compared only with the vectors of the
+    nearest clusters, unless so many clusters are needed that an exact search is as fast. Cosines are rounded
+    to six decimals; ties go to the lower index. `threads` (None: the machine's) do not change the result.
     Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
@@ -103,9 +104,9 @@ class _Top:
         self.indices[tile], self._cosines[tile] = ids + tile.start, values
 
     def add(self, tile: slice, first: int, cosines: "NDArray[np.float32]", axis: int = 0) -> None:
-        """Compare the vectors of a tile, along `axis`, with those from index `first` on.
+        """Compare the vectors of a tile, along `axis` of `cosines`, with the vectors from index `first` on.
 
-        The greatest cosine shows that most vectors get no new neighbour from these.
+        Most vectors are skipped: their greatest cosine is below the cosine of their k-th neighbour so far.
         """
         least = self._cosines[tile, -1] - MARGIN
         touched = np.flatnonzero(cosines.max(axis=1 - axis) >= least)
@@ -145,7 +146,7 @@ def _exact_block(
 class _Approximate:
     """An inverted file: each vector is in the list of its nearest centroid; a query searches near lists only.
 
-    The number of lists is doubled until the recall on a sample reaches `GOAL`.
+    The number of searched lists is doubled until the recall on a sample reaches `GOAL`.
     """
 
     def __init__(self, units: "NDArray[np.float32]", k: int, seed: int, threads: int | None) -> None:
@@ -158,9 +159,10 @@ class _Approximate:
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
     def search(self) -> Neighbours | None:
-        """Search approximately, and measure the recall on sentences not used to choose the number of lists.
+        """Search approximately, and measure the recall on a sample.
 
-        Returns None if an exact search is as fast.
+        It is not the sample that chose the number of searched lists, if there are enough sentences. Returns
+        None if an exact search is as fast.
         """
         with _faiss_threads(self.threads):
             probes = self._probes()

@@ -71,11 +71,11 @@ class Relabel(Method):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the labeller's training")
 
     def needs_llm(self) -> bool:
-        """Return whether it asks an LLM itself."""
+        """Return whether an LLM labels in this method; mixing or filtering leaves it to the dependency."""
         return self.labeller.uses_llm and not self._is_derived
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the labeller's model; for mixing or filtering, the new scores, which rows share."""
+        """Return the labeller's model; for mixing or filtering, a data set of new scores that rows share."""
         if not self._is_derived:
             return self.labeller.needs(LABELLER, self.seed)
         settings = {**self.model_dump(mode="json"), "share": 1.0, "within": None}
@@ -91,7 +91,7 @@ class Relabel(Method):
         return self.share < 1 or self.within is not None
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError unless one role has the pairs, or if gold pairs would train nothing."""
+        """Raise UserError unless one role has pairs, or if a labeller that doesn't learn gets gold or dev."""
         labelled = [role for role in LABELLED_ROLES if role in given]
         if len(labelled) != 1:
             found = f"has {' and '.join(labelled)}" if labelled else "has none of them"
@@ -106,19 +106,19 @@ class Relabel(Method):
             check_scores("relabel", sources)
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Return the number of pairs that a model would label; `asks` has an LLM's costs."""
+        """Return a line on the number of pairs that a local model would label; for an LLM see `asks`."""
         base, number = self.labeller.base, _num_pairs(num_records)
         if base is not None and not self._is_derived:
             amount = "unknown until they are made" if number is None else f"{number:,}"
             yield f"pairs to label with {base.model}: {amount}"
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per pair, and the work of labelling."""
+        """Return at most one record per pair; for mixing or filtering also its work, a call per pair."""
         number = _num_pairs(num_records)
         return Expected(number, Work("", 0.0, number) if number and self._is_derived else None)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests to an LLM judge."""
+        """Return the requests to an LLM judge, one per pair; None if this method asks no LLM."""
         number = _num_pairs(num_records)
         return None if number is None or self._is_derived else self.labeller.asks(number)
 
@@ -127,8 +127,8 @@ class Relabel(Method):
     ) -> Iterator[Record | Unit]:
         """Yield one unit per pair, in order; a Failure if an LLM gave no clear answer.
 
-        Mixed and filtered scores come as bare records, since that takes seconds. The agreement of new and
-        former scores is measured on all pairs with a new score.
+        Mixing and filtering take seconds, so they yield bare records. The agreement of new and former scores
+        is measured on all pairs with a new score.
         """
         given = next(sources[role] for role in LABELLED_ROLES if role in sources)
         pairs = [pair for pair in convert(given, RecordKind.SCORED_PAIR) if isinstance(pair, ScoredPair)]
@@ -198,7 +198,7 @@ class Relabel(Method):
 
 
 class _Agreement:
-    """Former scores, and new ones by index, NaN until known."""
+    """The former and the new score of each pair, by index; a new one is NaN until known."""
 
     def __init__(self, former: Sequence[float]) -> None:
         self._former = array("d", former)
@@ -230,7 +230,7 @@ class _Agreement:
 
 
 def _num_pairs(num_records: Mapping[str, int]) -> int | None:
-    """Return the number of pairs in the role with a source, None if unknown."""
+    """Return the number of pairs to label, None if unknown; a triplet gives two."""
     if TRIPLETS in num_records:
         return 2 * num_records[TRIPLETS]
     return next((num_records[role] for role in (PAIRS, UNSCORED) if role in num_records), None)

@@ -41,7 +41,7 @@ BI_ENCODER = "sampler.bi_encoder"
 
 @dataclass(frozen=True)
 class Candidates:
-    """Distinct new pairs of indices, and the number of dropped ones by reason.
+    """Distinct new pairs of indices; and reason -> number of dropped pairs.
 
     A pair is (lower, higher), unless the sampler's pairs are directed.
     """
@@ -55,10 +55,10 @@ class SamplerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     table_notes: ClassVar[tuple[str, ...]] = ()
-    """Notes for every table of such pairs."""
+    """Notes for tables with results of this sampler's pairs."""
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """Return the position: every run samples the same pairs in the same order."""
+        """Return a pair's unit key: its position, since every run samples equal pairs in the same order."""
         return str(position)
 
 
@@ -96,13 +96,13 @@ class SelectingSampler(SamplerConfig, ABC):
 
     @abstractmethod
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the settings of the other samplers, by the names of their data."""
+        """Return name -> settings of each other sampler; the name is that of its labelled data."""
 
     @abstractmethod
     def select(
         self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield the selected pairs in order, and count the others; `labelled` has the names of `others`."""
+        """Yield the selected pairs in order, and count the rest; `labelled`: pairs for each of `others`."""
 
 
 class RandomSampler(SamplerConfig):
@@ -113,7 +113,7 @@ class RandomSampler(SamplerConfig):
 
     @property
     def description(self) -> str:
-        """The name only: `size` does not change which pair is the n-th."""
+        """The name without `size`, as stored with every pair."""
         return self.name
 
     def check(self, pool: GoldSentences) -> None:
@@ -121,7 +121,7 @@ class RandomSampler(SamplerConfig):
         check_size(self.size, pool)
 
     def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Number all pairs and draw among the numbers of pairs that are not gold.
+        """Draw `size` distinct pairs that are not gold.
 
         Raises UserError as `check` does.
         """
@@ -132,7 +132,7 @@ class RandomSampler(SamplerConfig):
         return Candidates(NumberedPairs(number + bisect_right(skipped, number) for number in drawn))
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return `size`."""
+        """Return the number of pairs: `size`."""
         return self.size
 
 
@@ -148,8 +148,8 @@ class KDESampler(SelectingSampler):
     size: int = Field(200_000, ge=2, description="number of random pairs to label and select from")
     bandwidth: Literal["scott"] | Annotated[float, Field(gt=0, le=1)] = Field(
         "scott",
-        description="the kernel's standard deviation; scott: the scores' own (gold's or silver's), times "
-        "n^(-1/5)",
+        description="standard deviation of the densities' kernel; scott: that of the n scores (gold's or "
+        "silver's), times n^(-1/5)",
     )
 
     @property
@@ -162,7 +162,7 @@ class KDESampler(SelectingSampler):
         check_size(self.size, pool)
 
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the random sampler of `size` pairs."""
+        """Return the settings of a random sampler of `size` pairs."""
         return {LABELLED: {"name": "random", "size": self.size}}
 
     def select(
@@ -171,7 +171,7 @@ class KDESampler(SelectingSampler):
         """Yield the kept labelled pairs, in order, and count the others.
 
         Memory holds a score and a random number per labelled pair, not the pairs. Raises UserError if all
-        silver scores are equal, or none is kept. Gold's must differ.
+        silver scores are equal, or none is kept. Gold's scores must differ.
         """
         import numpy as np
 
@@ -257,7 +257,7 @@ def with_neighbours(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
 
 
 class NumberedPairs(Sequence[IndexPair]):
-    """Pairs in eight bytes each, as numbers in the list of all pairs, since there may be a million."""
+    """Pairs, each stored in eight bytes as its index in the list of all pairs; there may be a million."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._numbers = array("Q", numbers)
@@ -324,7 +324,10 @@ class SemanticSearchSampler(SemanticSettings):
         return {BI_ENCODER: trained_on_gold("bi-encoder", self.bi_encoder, seed)}
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """Return the pair: with other threads, rounding may change a neighbour, and so positions."""
+        """Return a pair's unit key: its indices, since positions may change.
+
+        With another number of threads, rounding may change a neighbour.
+        """
         return f"{pair[0]}-{pair[1]}"
 
     def check(self, pool: GoldSentences) -> None:
@@ -367,12 +370,12 @@ candidates depends only on the sentences, the settings and the seed.
 
 
 class BM25SemanticSampler(SemanticSettings, SelectingSampler):
-    """The distinct labelled pairs of both BM25 and semantic search."""
+    """The labelled pairs of BM25 and of semantic search; a pair found by both is kept once."""
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
     name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
-    k: int = Field(ge=1, description="neighbours per sentence by BM25, and by the bi-encoder")
-    semantic_k: int | None = Field(None, ge=1, description="neighbours by the bi-encoder. Default: `k`")
+    k: int = Field(ge=1, description="neighbours per sentence, by BM25 and by the bi-encoder")
+    semantic_k: int | None = Field(None, ge=1, description="the same by the bi-encoder only. Default: `k`")
 
     @property
     def description(self) -> str:
@@ -385,7 +388,7 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
         check_k(self.name, "semantic_k", self.semantic_k or self.k, pool)
 
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the two samplers."""
+        """Return name -> settings, for the samplers of BM25 and of semantic search."""
         semantic = SemanticSearchSampler(
             k=self.semantic_k or self.k,
             bi_encoder=self.bi_encoder,

@@ -24,7 +24,7 @@ OPTIONAL_SOURCES: Mapping[str, RecordKind] = {
 
 
 class FoundPairs(Method):
-    """Pairs each sentence with its neighbours, nearest first, unlabelled, as input of AugSBERT's shards."""
+    """Unlabelled pairs of each sentence with its neighbours, nearest first: input of AugSBERT's shards."""
 
     version = 1
     record_kind = RecordKind.PAIR
@@ -39,7 +39,7 @@ class FoundPairs(Method):
         return self.sampler.needs(self.seed)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Estimate the neighbours of at most two sentences per gold pair, or of the source `sentences`."""
+        """Return at most k pairs for each sentence of the source `sentences`, else for two per gold pair."""
         number = self.sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0)))
         return Expected(number, Work("", 0.0, number)) if number else Expected()
 
@@ -51,7 +51,7 @@ class FoundPairs(Method):
 
 
 def already_found(found: SyntheticDataset, context: GenerationContext) -> Iterator[IndexPair]:
-    """Yield each pair of a sentence and a neighbour in `FoundPairs`' data; repeat its measurements."""
+    """Yield the pairs of indices in `FoundPairs`' data, and copy the recall that it measured."""
     for name, value in found.manifest.measured.items():
         context.measure(name, value)
     for pair in found:

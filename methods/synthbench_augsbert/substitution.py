@@ -51,9 +51,9 @@ class ContextualSubstitution(Method):
     max_words: int | None = added_field(
         None,
         ge=1,
-        description="maximum number of words of a sentence to choose; null: no limit",
+        description="maximum number of chosen words per sentence; null: no limit",
     )
-    share: float = Field(0.3, gt=0, le=1, description="share of words to choose, at least one")
+    share: float = Field(0.3, gt=0, le=1, description="share of a sentence's words to choose; at least one")
     top_k: int = Field(100, ge=1, description="a word is drawn from this number of most probable ones")
     copies: int = Field(1, ge=1, description="new pairs per gold pair")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the choice of words and replacements")
@@ -97,7 +97,7 @@ class ContextualSubstitution(Method):
                 task.advance(len(batch))
 
     def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
-        """Yield a batch's units, finished ones included: the last bits of a guess depend on its batch."""
+        """Yield all units of a batch, finished ones too: rounding of a guess depends on the whole batch."""
         drafts = [
             self._draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}")
             for record, copy in copies
@@ -112,7 +112,7 @@ class ContextualSubstitution(Method):
             yield self._unit(record, first, second)
 
     def _draft(self, text: str, key: str) -> "_Draft":
-        """Choose the words of a sentence."""
+        """Return a draft of a sentence, with its chosen words."""
         number = len(WORD.findall(text))
         wanted = max(1, round(self.share * number))
         order = sorted(range(number), key=lambda index: hashed_share(key, "word", index))

@@ -11,7 +11,7 @@ NO_TASKS = "no list of tasks"
 def tasks_in(answer: str) -> list[str]:
     """Return the tasks in an answer, each on one line; raises AnswerError without a list of texts.
 
-    The list is the answer, or a value of a JSON object. A task may be the only value of an object.
+    The list may be the whole answer or a value in a JSON object; a task may be the only value of an object.
     """
     for value in json_values(answer):
         lists = [value] if isinstance(value, list) else list(value.values())

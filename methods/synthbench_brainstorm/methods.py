@@ -57,7 +57,7 @@ class Brainstorm(BrainstormSettings):
     categories: dict[Annotated[Category, Field(strict=False)], Annotated[float, Field(gt=0)]] = Field(
         default_factory=lambda: dict.fromkeys(Category, 1.0),
         min_length=1,
-        description="category -> weight among the records; categories not listed have none",
+        description="category -> weight of its share of the records; a category that is not listed gets none",
     )
     tasks_per_category: int = Field(200, ge=1, description="requested tasks per category, 20 per request")
     languages: tuple[Annotated[str, Field(pattern=r"\S")], ...] = Field(
@@ -69,11 +69,11 @@ class Brainstorm(BrainstormSettings):
     record_sampling: OpenSampling = Field(OpenSampling(), description="sampling of records")
 
     def prompt_names(self) -> tuple[Category, ...]:
-        """Return the categories of the records."""
+        """Return the names of the used prompts, which are the categories of the records."""
         return tuple(category for category in Category if category in self.categories)
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the tasks of each category with tasks, shared by all rows with the same settings."""
+        """Return a data set of tasks, which rows may share, for each category that has a prompt for tasks."""
         shared = self.model_dump(mode="json", include=_SHARED_SETTINGS, exclude_none=True)
         return {
             f"tasks of {category}": GeneratedData(
@@ -91,7 +91,7 @@ class Brainstorm(BrainstormSettings):
         }
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Return requests and tokens for the records; the tasks count their own."""
+        """Return the LLM requests and tokens for the records; `brainstorm-tasks` counts those for tasks."""
         total = ChatAmount(0, 0, 0)
         for category, number in self._shares().items():
             priced = [self._chats(category).for_record(index, _TYPICAL_TASK) for index in range(_NUM_PRICED)]
@@ -121,7 +121,7 @@ class Brainstorm(BrainstormSettings):
         return self.chats(category, self.languages)
 
     def _tasks(self, context: GenerationContext) -> dict[Category, list[str]]:
-        """Return the distinct tasks of each category with tasks."""
+        """Return category -> its distinct tasks; raises UserError if a category has no usable one."""
         found = {}
         for name, need in self.needs().items():
             assert isinstance(need, GeneratedData)

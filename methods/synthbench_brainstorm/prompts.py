@@ -20,7 +20,7 @@ from synthbench.api import (
 
 
 class Category(StrEnum):
-    """A kind of task, by the lengths of query and document; the paper's bitext needs several languages."""
+    """A kind of task, by the lengths of query and document; the paper's bitext (two languages) is missing."""
 
     SHORT_LONG = "short-long"
     LONG_SHORT = "long-short"

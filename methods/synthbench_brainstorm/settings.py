@@ -10,7 +10,7 @@ from synthbench_brainstorm.prompts import SHIPPED, BrainstormPrompts, Category, 
 from synthbench_brainstorm.requests import Chats
 
 _FIRST_FILE = "7acf10c43da541b7704698f34d028017862140980cff6afe88bbfc4744d9cc11"
-"""What identities have held for the first shipped prompts: the hash of a file that had another form."""
+"""What stands in identities for the shipped prompts: a former file's hash, kept so that identities last."""
 
 
 def _is_gone(given: object) -> None:
@@ -37,12 +37,12 @@ class BrainstormSettings(WithPrompts[BrainstormPrompts], Method):
         return True
 
     def revisions(self) -> Mapping[str, str]:
-        """Return what identities have always held for the shipped prompts."""
+        """Return the fixed hash that stands in identities for the shipped prompts, if any is used."""
         is_used = self.shipped.shipped_among(self.prompts, self.prompt_names())
         return {"reconstructed prompts": _FIRST_FILE} if is_used else {}
 
     def chats(self, category: Category, languages: tuple[str, ...] = ("English",)) -> Chats:
-        """Return the requests of a category with prompts."""
+        """Return the requests of a category."""
         return Chats(category, prompts_of(self.all_prompts, category), self.seed, languages)
 
 

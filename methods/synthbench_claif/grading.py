@@ -46,12 +46,12 @@ class CLAIF(Filling):
     )
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the pairs as a dependency, which rows with other questions share."""
+        """Return the pairs as a dependency, which rows share even if their question differs."""
         settings = self.model_dump(mode="json", include=set(CLAIFPairs.model_fields))
         return {PAIRS: GeneratedData("claif-pairs", settings, {SENTENCES: SENTENCES})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests and tokens of the grades; the pairs count their own."""
+        """Return the LLM requests and tokens for the grades; `claif-pairs` counts those for the pairs."""
         number = self._num_graded(num_records)
         return None if number is None else self.judge.asks(number)
 

@@ -8,7 +8,7 @@ MASK = "<mask>"
 
 
 def masked(sentence: str, rate: float, merge: float, *of: object) -> str:
-    """Return a sentence with a share of its words masked, rounded up; depends only on the arguments.
+    """Return a sentence with a share of its words masked, rounded up; `of` seeds the choice of words.
 
     With probability `merge`, consecutive masks become one, so that the length may change (the authors'
     released code; 0.5 there).

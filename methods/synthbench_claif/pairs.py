@@ -162,7 +162,7 @@ class CLAIFPairs(Filling):
 
 @dataclass(frozen=True)
 class _MaskedRequest:
-    """One request: a sentence, the share of words to mask, and the number of the try."""
+    """One request: a sentence, the share of words to mask, and its index among the `generations`."""
 
     source_id: str
     sentence: str

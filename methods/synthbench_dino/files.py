@@ -1,6 +1,7 @@
 """DINO's release format: JSON lines with text_a, text_b and label.
 
-Labels are texts such as "0", "0.5" and "1", or numbers after smoothing. If text_b is null: one sentence.
+Labels are texts such as "0", "0.5" and "1", or numbers after smoothing. A row with a null text_b is a
+single sentence.
 """
 
 import json
@@ -39,7 +40,7 @@ _NONE_OF = {
 
 
 class DINOFile(Importer):
-    """JSON lines in DINO's release format; without `kind`, scored pairs."""
+    """JSON lines in DINO's release format; without `kind`, scored pairs if there are any, else sentences."""
 
     version = 1
     title = "DINO's format"
@@ -52,13 +53,14 @@ class DINOFile(Importer):
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
         """Read scored pairs if a row has a text_b, else sentences; with `converts`, each distinct sentence.
 
-        A pair's score is its label as a number, its `label` the label's text. With scores, labels are
-        classes, as for an NLI task; pairs of other classes are dropped. Sentences are unchanged, including
-        final spaces. Rows with a blank text, which a language model may have written, are dropped.
+        A pair's score is its label as a number, its `label` the label's text. With `options.scores`,
+        labels are classes, as for an NLI task; pairs of classes without a score are dropped. Sentences
+        are unchanged, including final spaces. Rows with a blank text, which a language model may have
+        written, are dropped.
 
         Raises UserError naming each faulty line: bad JSON, a missing or unknown column, a text or label that
-        is no text, a pair's label that is no number in [0, 1]. It is one line if no label is a number, or if
-        a class with a score has no row.
+        is no text, a pair's label that is no number in [0, 1]. Raises it too if no label is a number,
+        if a class with a score has no row, or if no row is of the given `kind`.
         """
         content = _read(file, options)
         if options.converts:

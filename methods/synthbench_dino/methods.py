@@ -29,7 +29,7 @@ FIRST_TEXTS = "x1"
 
 
 class DINOTexts(WritingSettings, Method):
-    """Texts from scratch, equally many for each label's instruction, which `label` names."""
+    """Texts written from scratch, equally many by each label's instruction; `label` is that label."""
 
     version = 1
     record_kind = RecordKind.SENTENCE
@@ -210,7 +210,7 @@ class DINO(WritingSettings, Method):
     def _unfit(
         self, text: Sentence, indices: Mapping[str, int], context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield one failure per label for a text that does not fit into a prompt."""
+        """Yield one failure per label for a first text with a line break, which no prompt can hold."""
         if is_one_line(text):
             return
         for label in self.task.labels:

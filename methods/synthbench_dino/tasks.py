@@ -1,4 +1,4 @@
-"""Instructions and counterlabels by label; self-debiasing avoids counterlabels (arXiv 2104.07540)."""
+"""Labels of DINO's texts: instructions, and counterlabels that self-debiasing avoids (arXiv 2104.07540)."""
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter

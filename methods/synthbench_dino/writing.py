@@ -48,7 +48,7 @@ class WritingSettings(Component):
     max_new_tokens: int = Field(
         40, ge=1, le=4096, description="maximum length of a text in tokens, closing mark included"
     )
-    tries: int = Field(5, ge=1, le=100, description="maximum number of attempts at the samples of one prompt")
+    tries: int = Field(5, ge=1, le=100, description="maximum number of attempts per prompt, for all samples")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws")
 
     def can_be_sharded(self) -> bool:

@@ -14,7 +14,7 @@ REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
     "repeated query",
 )
 MOST_WORDS = 64
-"""GPL's generator stops after 64 tokens."""
+"""Maximum length of a query; GPL's generator stops after 64 tokens."""
 _LABEL = linear_pattern(
     r"^\W*(?:(?:search|the|my|possible|user|mögliche)\s++|搜索)?"
     r"(?:question|query|frage|anfrage|suchanfrage|suchfrage|问题|查询)\s*+\d*+\W*[:：]\s*",
@@ -33,14 +33,14 @@ _ANNOUNCED = linear_pattern(
     r"[:：]\**\s*(?=\S)",
     re.IGNORECASE,
 )
-"""An announcement on the query's line."""
+"""An announcement before the query on its line, such as "Sure, here is a question:"."""
 _DECLINED = linear_pattern(
     r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b"
     r"|我(?:不能|无法).{0,20}(?:写|生成|提出)",
     re.IGNORECASE,
 )
 _TASK = linear_pattern(r"\b(?:question|quer(?:y|ies)|passage)\b|问题|查询", re.IGNORECASE)
-"""Objects of refusals in this task, in addition to those of every method."""
+"""Nouns that make "I cannot ..." a refusal here, besides those that all methods know."""
 _QUOTES = "\"'“”„«»`*"
 
 

@@ -41,7 +41,7 @@ from synthbench_gpl.prompts import QUERIES, SHIPPED, QueryPrompts
 
 PASSAGES, NAME, SEQ2SEQ = "passages", "gpl-queries", "seq2seq"
 LEAST_QUERIES = 3
-"""GPL's number of queries per passage of a large corpus."""
+"""Minimum number of queries per passage: GPL's number for a large corpus."""
 TOKENS_PER_QUERY = 14
 _CHARACTERS_PER_TOKEN = 4.5
 AT_ONCE, CHUNK = 256, 8
@@ -80,8 +80,8 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         None,
         ge=1,
         le=1000,
-        description="queries per passage. Default: `total_queries` divided by the passages, at least 3, "
-        "as in GPL's code",
+        description="queries per passage. Default: `total_queries` divided by the number of passages, at "
+        "least 3, as in GPL's code",
     )
     total_queries: int = Field(
         250_000,
@@ -99,8 +99,8 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     )
     likelihoods: bool = added_field(
         False,
-        description="store each query's likelihood, by the log-probabilities of its tokens, for `keep-best`;"
-        " for LLMs that give them",
+        description="store each query's likelihood for `keep-best`; the LLM must give log-probabilities of"
+        " tokens",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the queries")
 
@@ -118,7 +118,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return [] if self.seq2seq else [QUERIES]
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return a note on prompts of the experiment's own."""
+        """Return a note if the experiment has prompts of its own."""
         return () if self.prompts is None else super().table_notes()
 
     def needs_llm(self) -> bool:
@@ -156,7 +156,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return Expected(num_passages * number, work, num_passages * number * TOKENS_PER_QUERY)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the shipped prompts, and the minimum number of queries where `total_queries` decides."""
+        """Return the shipped prompts, and the minimum per passage unless `queries_per_passage` is set."""
         prompts = super().constants()
         return (
             prompts if self.queries_per_passage else {**prompts, "least_queries": Constant(LEAST_QUERIES, 3)}
@@ -246,7 +246,11 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         generator: str,
         logprobs: Sequence[Sequence[TokenLogprob]] = (),
     ) -> Unit:
-        """Return the unit of a passage, given texts, or None with the reason, and their log-probabilities."""
+        """Return the unit of a passage.
+
+        `texts` has for each query the answer and "", or None and the reason for its failure; `logprobs` has
+        the log-probabilities of the answer's tokens.
+        """
         columns: dict[str, Any] = {
             "method": NAME,
             "generator": generator,
@@ -276,5 +280,5 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
 
 
 def _number(seed: int, index: int) -> int:
-    """Return a 31-bit number for one query of a passage."""
+    """Return the `sample` of the `index`-th query's requests, 31 bits; all passages share it."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:4]) >> 1

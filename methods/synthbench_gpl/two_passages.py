@@ -40,8 +40,9 @@ _NUM_PRICED = 50
 class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     """Queries that need two passages: each passage, and the one nearest to it by BM25.
 
-    A query gives two pairs, one with each passage: both are relevant. Whether a query really needs both, no
-    one checks here: `keep-consistent` and `judge` do. A passage that shares no word with another is counted.
+    A query gives two pairs, one with each passage: both are relevant. The method does not check whether a
+    query needs both; `keep-consistent` and `judge` do. A passage that shares no word with another gets no
+    query and is counted.
     """
 
     version = 2
@@ -65,7 +66,7 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
         return True
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if there are no two passages."""
+        """Raise UserError if there are fewer than two passages."""
         if len(sources[PASSAGES]) < 2:
             raise UserError(f"the source for '{PASSAGES}' has {len(sources[PASSAGES])}; a query needs two")
 

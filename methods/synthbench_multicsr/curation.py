@@ -44,13 +44,13 @@ class MultiCSR(TripletWriting):
 
     judge: Judge = Field(Judge(), description="the question to the LLM about each pair of a triplet")
     positive_from: float = Field(
-        3.0, description="minimum grade of the positive. Default: 0.6 of the way up judge.grades"
+        3.0, description="minimum grade of the positive. Default: 60 % of the way up judge.grades"
     )
     negative_to: float = Field(
-        3.0, description="maximum grade of the negative. Default: 0.6 of the way up judge.grades"
+        3.0, description="maximum grade of the negative. Default: 60 % of the way up judge.grades"
     )
     gap: float = Field(
-        1.0, ge=0, description="minimum difference between the two grades. Default: 0.2 of judge.grades"
+        1.0, ge=0, description="minimum difference of the two grades. Default: 20 % of judge.grades' range"
     )
 
     @model_validator(mode="after")
@@ -74,19 +74,19 @@ class MultiCSR(TripletWriting):
         return self
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the triplets of stage 1 as a dependency, which rows with other curation share."""
+        """Return the triplets of stage 1 as a dependency, shared by rows that differ only in curation."""
         own = set(MultiCSRTriplets.model_fields) - (OF_THE_LLM if self.seq2seq else set())
         settings = self.model_dump(mode="json", include=own)
         roles = (SENTENCES,) if self.num_exemplars is None else (SENTENCES, EXEMPLARS)
         return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {role: role for role in roles})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests and tokens of the grades: two for each triplet."""
+        """Return the LLM requests and tokens for the grades: two requests for each triplet."""
         number = num_records.get(TRIPLETS, num_records.get(SENTENCES))
         return None if number is None else self.judge.asks(2 * number)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet for each of stage 1."""
+        """Return at most one triplet for each triplet of stage 1."""
         return Expected(num_records.get(TRIPLETS, num_records.get(SENTENCES)))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

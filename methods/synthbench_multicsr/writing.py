@@ -40,7 +40,7 @@ _TOKENS_PER_SENTENCE = 18
 _CHARACTERS_PER_TOKEN = 4.5
 _NUM_PRICED = 20
 OF_THE_LLM = {"temperature", "top_p"}
-"""Settings of the LLM that a sequence-to-sequence model has in its own section."""
+"""The LLM's settings; for a sequence-to-sequence model, the section `seq2seq` has such settings."""
 AT_ONCE = 64
 """Texts that a sequence-to-sequence model writes at once."""
 _Answer = tuple[str | None, str]
@@ -97,7 +97,7 @@ class MultiCSRTriplets(TripletWriting):
         return {} if self.seq2seq is None else self.seq2seq.fingerprint()
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return requests and tokens: two for each sentence; None without the LLM."""
+        """Return the expected LLM requests, two for each sentence, and tokens; None without the LLM."""
         if SENTENCES not in num_records or self.seq2seq is not None:
             return None
         number = 2 * num_records[SENTENCES]

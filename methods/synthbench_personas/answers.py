@@ -1,4 +1,4 @@
-"""Read both steps' answers, which are JSON objects; what is missing or unknown gets a reason."""
+"""Read the JSON answers of both steps; a missing or unknown value raises AnswerError with the reason."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,7 @@ def configuration_in(
 
 
 def query_in(answer: str, passage: str) -> str:
-    """Return the query; raises AnswerError without one, and for the passage itself."""
+    """Return the query of an answer; raises AnswerError if there is none, or if it is the passage itself."""
     query = text_under(json_object(answer, (QUERY,)), QUERY)
     if same_text(query) == same_text(passage):
         raise AnswerError(IS_PASSAGE)
@@ -54,9 +54,9 @@ def _persona(found: Mapping[str, Any], personas: Sequence[str]) -> str:
 
 
 def _option(found: Mapping[str, Any], key: str, options: Collection[str]) -> str:
-    """Return the option that is named, whatever its case and joints: "Yes or no" is "yes_or_no".
+    """Return the option that the answer names; case and punctuation don't matter ("Yes or no": "yes_or_no").
 
-    Its description may follow the name, but no other option.
+    The option's description may follow its name, but no other option may.
     """
     chosen = _bare(text_under(found, key))
     named = [option for option in options if _bare(option) == chosen]

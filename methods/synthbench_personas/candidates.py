@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from synthbench.api import Encoder, directions, greatest, of_passages, of_queries
 
 AT_ONCE, CELLS = 256, 32_000_000
-"""Passages compared at once: at most AT_ONCE, and at most CELLS cosines; in all shards the same ones."""
+"""Maximum passages and cosines of a batch; batches are the same with and without shards."""
 DECIMALS = 6
 """Further decimals are noise in single precision, and would order equal cosines at random."""
 
@@ -13,9 +13,9 @@ DECIMALS = 6
 def nearest_personas(
     passages: Sequence[str], personas: Sequence[str], number: int, encoder: Encoder
 ) -> Iterator[tuple[str, ...]]:
-    """Yield each passage's personas by the cosine, nearest first; ties go to the earlier persona.
+    """Yield the `number` personas nearest to each passage by cosine, nearest first; ties: the earlier one.
 
-    There are `number`, fewer if there are fewer personas. The passage is the query of the search.
+    There are fewer if `personas` has fewer. The search uses the model's prompts, with passages as queries.
     """
     import numpy as np
 

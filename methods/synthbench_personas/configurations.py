@@ -50,7 +50,7 @@ class PersonaSettings(WithPrompts[PersonaPrompts], Method):
     encoder: dict[str, Any] | None = Field(
         None,
         description="the encoder that finds the personas nearest to a passage: settings of the trainer "
-        "`none`, such as `base: {model: ...}`; null: they are drawn",
+        "`none`, such as `base: {model: ...}`; null: draw them at random",
     )
     configuration_sampling: OpenSampling = Field(OpenSampling(), description="sampling of configurations")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
@@ -60,7 +60,7 @@ class PersonaSettings(WithPrompts[PersonaPrompts], Method):
         return True
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if there is nobody to choose from."""
+        """Raise UserError if the source of personas has no records."""
         if PERSONAS in sources and not len(sources[PERSONAS]):
             raise UserError(f"the source for '{PERSONAS}' has no records; leave it out for the shipped ones")
 
@@ -84,11 +84,11 @@ class PersonaConfigurations(PersonaSettings):
     asks_for: ClassVar[str] = "configurations"
 
     def prompt_names(self) -> tuple[str, ...]:
-        """Return the names that step 1 reads."""
+        """Return the names of the prompts and lists that step 1 reads."""
         return OF_CONFIGURATIONS
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the encoder of the search for personas, if there is one."""
+        """Return the encoder that finds personas, if there is one."""
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
@@ -120,7 +120,7 @@ class PersonaConfigurations(PersonaSettings):
     def _all(
         self, passages: list[Sentence], sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator["_Asked"]:
-        """Yield passage, key and candidates for each request; shuffled, since LLMs favour positions."""
+        """Yield passage, key and candidates for each request; candidates are shuffled (LLMs favour some)."""
         given = sources.get(PERSONAS)
         personas = self.all_prompts.personas if given is None else given.column("sentence")
         assert personas is not None

@@ -21,7 +21,7 @@ from synthbench.api import (
 
 CONFIGURATION, QUERY = "configuration", "query"
 OF_CONFIGURATIONS = (CONFIGURATION, "types", "difficulties", "personas")
-"""The names that step 1 reads; step 2 reads `query`, and of the chosen type and difficulty what they mean."""
+"""Keys of the prompt file that step 1 reads; step 2 reads `query`, `types` and `difficulties`."""
 OPTION_END = "; "
 Options = Annotated[dict[PromptText, PromptText], Field(min_length=1)]
 
@@ -64,7 +64,7 @@ class PersonaPrompts(PromptFile):
         return drawn_chat(self.configuration, values, *of)
 
     def query_chat(self, passage: str, configuration: Mapping[str, str], *of: object) -> PromptChat:
-        """Return a request for a query; `configuration` has the persona, and the names of the other two."""
+        """Return a request for a query; `configuration`: persona, and names of type and difficulty."""
         assert self.query is not None and self.types is not None and self.difficulties is not None
         values: dict[str, Any] = {
             "passage": passage,

@@ -43,9 +43,9 @@ _SLOTS = {"passage", PERSONA, TYPE, DIFFICULTY}
 
 
 class PersonaQueries(PersonaSettings):
-    """Queries that a chosen person would search a passage by; a pair is a query and its passage.
+    """Queries with which a chosen persona would search for a passage; a pair is a query and its passage.
 
-    `subset` is the type, `label` the difficulty, `instruction` the persona and what the prompt's pools gave.
+    `subset` is the type, `label` the difficulty, `instruction` the persona and the texts drawn from pools.
     """
 
     version = 2
@@ -55,11 +55,11 @@ class PersonaQueries(PersonaSettings):
     query_sampling: OpenSampling = Field(OpenSampling(), description="sampling of queries")
 
     def prompt_names(self) -> tuple[str, ...]:
-        """Return the names of both steps."""
+        """Return the names of the prompts and lists that either step reads."""
         return (*OF_CONFIGURATIONS, QUERY)
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the configurations, which rows with other prompts for queries share."""
+        """Return the data set of configurations, shared by rows that differ only in prompts for queries."""
         settings = self.model_dump(
             mode="json", include=set(PersonaConfigurations.model_fields) - {"prompts"}, exclude_none=True
         )
@@ -68,7 +68,7 @@ class PersonaQueries(PersonaSettings):
         return {CONFIGURATIONS: GeneratedData(CONFIGURATIONS_METHOD, settings, roles)}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the expected requests and tokens of step 2; the configurations count their own."""
+        """Return the LLM requests and tokens of step 2; `persona-configurations` counts those of step 1."""
         number = num_records.get(CONFIGURATIONS, self._num_requests(num_records))
         if number is None:
             return None
@@ -123,7 +123,7 @@ def _of_pools(chat: PromptChat) -> list[str]:
 
 
 def _num_words(chat: PromptChat) -> float:
-    """Return the mean of the numbers that a length names, such as 10 in "5 to 15 words"."""
+    """Return the mean of the numbers in the request's length, such as 10 for "5 to 15 words"."""
     found = [
         int(word) for text in _of_pools(chat) for word in text.replace(",", "").split() if word.isdecimal()
     ]

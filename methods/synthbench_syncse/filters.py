@@ -21,7 +21,7 @@ REFUSAL = "refusal"
 
 
 class Filters(BaseModel):
-    """Filters for sentences, in addition to empty ones and copies of the given sentence."""
+    """Filters for sentences; empty ones and copies of the given sentence are dropped anyway."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -39,7 +39,7 @@ class Filters(BaseModel):
             raise ValueError(f"is gone; write prepare: [{{step: keep-language, language: {given}}}]")
 
     def check_words(self, texts: Iterable[str]) -> None:
-        """Raise UserError if the limit would count each of the texts as one word."""
+        """Raise UserError if `max_words` would count each text as one word, for lack of spaces."""
         if self.max_words and self.words is None:
             check_words(texts, "filters.max_words", "`filters: {words: icu}` or `{words: pairs}`")
 
@@ -67,7 +67,7 @@ class Filters(BaseModel):
 
 
 class FiltersOfAnyLength(Filters):
-    """Filters without a default limit of words, which the paper has only for SynCSE-scratch."""
+    """Filters without a default limit of words: the paper limits words only for SynCSE-scratch."""
 
     max_words: int | None = Field(
         None, ge=1, description="maximum words (separated by white space) of a sentence; null: no limit"

@@ -68,7 +68,7 @@ class _Written(WithSentences, WithLabels):
     is_naive: ClassVar[bool] = False
 
     def prompt_names(self) -> tuple[str, ...]:
-        """Return the names of both kinds; the sentences name their own."""
+        """Return the names of the prompts for positives and negatives, not of those for sentences."""
         return LABELS
 
     def needs(self) -> Mapping[str, Need]:
@@ -76,7 +76,7 @@ class _Written(WithSentences, WithLabels):
         return {SENTENCES: GeneratedData("syncse-sentences", self._sentence_settings(), sources={})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Return requests and tokens of the labels; the sentences count their own."""
+        """Return the LLM requests and tokens for labels; `syncse-sentences` counts those for sentences."""
         return self._labelling().asks(self.size)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:

@@ -72,11 +72,11 @@ class Genre(PromptSection):
 
 
 class NaivePrompts(PromptSection):
-    """The only prompt, and its fixed examples."""
+    """The prompt of naive generation, and the examples that it always shows."""
 
     prompt: Prompts[ListPrompt] = Field(description="the prompt of naive generation")
     examples: Annotated[tuple[PromptText, ...], Field(min_length=1)] = Field(
-        description="the sentences that it shows"
+        description="the example sentences that the prompt shows"
     )
 
 
@@ -88,7 +88,7 @@ class SentencePrompts(PromptSection):
         None, description="the same for `caption_genres`, in place of `prompts`"
     )
     domain_prompts: Prompts[DomainPrompt] | None = Field(
-        None, description="ask for {number} sentences of {domain} on {topics}, which are `aspects`"
+        None, description="ask for {number} sentences of {domain} on {topics}, drawn from `aspects`"
     )
     naive: NaivePrompts | None = Field(None, description="the prompt of naive generation")
     topics: Annotated[tuple[PromptText, ...], Field(min_length=NUM_TOPICS)] = Field(
@@ -96,10 +96,12 @@ class SentencePrompts(PromptSection):
     )
     aspects: tuple[PromptText, ...] = Field((), description="topics within any domain")
     domains: dict[str, PromptText] = Field(
-        {}, description="domain -> its description; for others the name is the description"
+        {}, description="domain -> its description; another domain NAME is described as `texts on NAME`"
     )
     caption_genres: tuple[str, ...] = Field((), description="genres that `caption_prompts` ask for")
-    genres: Annotated[dict[str, Genre], Field(min_length=1)] = Field(description="genres by name")
+    genres: Annotated[dict[str, Genre], Field(min_length=1)] = Field(
+        description="genre's name -> its description and example sentences"
+    )
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:

@@ -38,10 +38,10 @@ _NUM_PRICED = 100
 
 
 class WithSubject(WithSentences):
-    """Subjects of new sentences."""
+    """Settings for the subjects of new sentences: genres with topics, or a domain."""
 
     genres: tuple[str, ...] | None = Field(
-        None, description="names of genres, used in turn. Default: all genres of the pool"
+        None, description="names of genres, used in turn. Default: all genres of the prompts"
     )
     domain: str | None = Field(
         None,
@@ -82,7 +82,7 @@ class SynCSESentences(WithSubject, WithSeed):
         return estimated_amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the number of sentences."""
+        """Return at most the requested number of sentences."""
         return Expected(self.size)
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:

@@ -23,7 +23,7 @@ _FIRST_FILES = {
     NEGATIVE: "87e69b37c9a3af710ddf931174c4835527ed51677646b14be176cc60b83a968b",
     SENTENCES: "dc7b2b24f3d7454424ee9f1a002e97528c217d1c40dff601b6a5d6cf960b2c97",
 }
-"""What identities have held for the first shipped prompts: hashes of files that had another form."""
+"""What stands in identities for the shipped prompts: former files' hashes, kept so that identities last."""
 
 
 def _is_gone(given: object) -> None:
@@ -67,7 +67,7 @@ class WithSeed(Method):
 
 
 class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
-    """A method with these prompts."""
+    """A method that uses SynCSE's prompts."""
 
     shipped: ClassVar[ShippedPrompts[SynCSEPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives, hard negatives and new sentences"
@@ -86,7 +86,7 @@ class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
         return (note + unreleased if self._from_us() else note,)
 
     def revisions(self) -> Mapping[str, str]:
-        """Return what identities have always held for the shipped prompts."""
+        """Return the fixed hashes that stand in identities for the shipped prompts in use."""
         return {f"reconstructed pools: {name}": _FIRST_FILES[name] for name in self._from_us()}
 
     def _from_us(self) -> list[str]:
@@ -102,7 +102,7 @@ class WithLabels(WithSynCSEPrompts, WithSeed):
     negatives: NegativeSampling = Field(NegativeSampling(), description="sampling of hard negatives")
 
     def prompt_names(self) -> tuple[str, ...]:
-        """Return the names of both kinds."""
+        """Return the names of the prompts for positives and hard negatives."""
         return LABELS
 
 

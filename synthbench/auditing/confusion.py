@@ -76,7 +76,7 @@ def confusion(labels: Iterable[tuple[str, str]], rows: Sequence[str], columns: S
 
 
 def correlation(scores: Mapping[str, tuple[float, float]]) -> Correlation | None:
-    """Return the rank correlation of pairs of numbers; None where one side is constant.
+    """Return the rank correlation of two numbers per item (`scores`, by id); None if one is constant.
 
     The interval is Fisher's with the standard error of Bonett and Wright (2000), whose coverage holds for
     rank correlations; ties make it a little too narrow.

@@ -22,7 +22,8 @@ WITHOUT_INTENTION = "all"
 class Item:
     """One sentence, or a pair to compare.
 
-    `id` does not reveal `intended`, the column of the confusion table; `score` is in [0, 1] or None.
+    `intended` is the method's label, a column of the confusion table; `id` does not reveal it. `score` is the
+    intended score in [0, 1], or None.
     """
 
     id: str
@@ -33,7 +34,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of a data set; `intentions` are the columns in order, `text_names` the names of the texts."""
+    """The items of a data set.
+
+    `intentions` are the intended labels in the order of the table's columns; `text_names` name the texts of
+    an item, such as "sentence1".
+    """
 
     items: Sequence[Item]
     intentions: tuple[str, ...]
@@ -53,7 +58,7 @@ class Items:
         return Items(drawn, self.intentions, self.text_names)
 
     def sample_of_each(self, size: int | None, seed: int) -> "Items":
-        """Return up to `size` random items of each intention (None: all), in random order."""
+        """Return up to `size` random items of each intended label (None: all), in random order."""
         shuffled = self.sample(None, seed)
         if size is None:
             return shuffled
@@ -69,10 +74,10 @@ class Items:
 def items_of(dataset: SyntheticDataset) -> Items:
     """Return the items to judge.
 
-    A scored pair's intention is its score: the scores themselves if there are few, else `SCORE_BINS`. A
-    triplet gives two items, its positive and its negative, each with the anchor. A ranking gives one for each
-    candidate, with the query; the grade is its score. Sentences have no intention. Raises UserError for other
-    kinds and for data sets without records.
+    A scored pair's intended label is its score, or its bin of `SCORE_BINS` if the data set has more than 8
+    distinct scores. A pair gives one item. A triplet gives two: its positive and its negative, each with the
+    anchor. A ranking gives one for each candidate, with the query; its grade is the score. Sentences have no
+    intended label. Raises UserError for other kinds and for data sets without records.
     """
     makers: dict[RecordKind, Callable[[SyntheticDataset], Items]] = {
         RecordKind.SCORED_PAIR: _of_scored_pairs,
@@ -101,7 +106,7 @@ def _of_rankings(dataset: SyntheticDataset) -> Items:
 
 
 def _scored(given: Iterable[tuple[Any, str, tuple[str, ...], float]]) -> Items:
-    """Return items of records, parts, texts and scores."""
+    """Return one item for each (record, part, texts, score), its column being the score or its bin."""
     found = list(given)
     names = tuple(f"{score:g}" for score in sorted({score for *_, score in found}))
     is_few = len(set(names)) <= MOST_DISTINCT_SCORES

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 POSITIVE = 0.5
-"""The default of the least gold score of a positive pair."""
+"""Gold score from which a pair is positive, by default."""
 NUM_RESAMPLES = 10_000
 Texts = tuple[str, ...]
 
@@ -31,11 +31,12 @@ class Estimate(BaseModel):
 
 
 class LabelQuality(BaseModel):
-    """The labels of a data set against gold, on gold's pairs outside its split dev.
+    """How well a data set's labels agree with gold scores, on gold's pairs outside its split dev.
 
-    A pair with both orders in gold counts once, in the order that comes first; the other order shows whether
-    a label depends on the order. A pair is positive by gold from `positive` on, by its label from `threshold`
-    on, which has the best kappa on gold's split dev, or is `positive` without one.
+    A pair that gold has in both orders counts once, in the order that comes first. Labels of both orders show
+    whether a label depends on the order. A pair is positive by gold if its gold score is at least `positive`,
+    and positive by its label if that is at least `threshold`. The threshold has the best kappa on gold's
+    split dev; without labelled dev pairs it is `positive`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -47,18 +48,22 @@ class LabelQuality(BaseModel):
     threshold: float
     correlation: Correlation | None
     kappa: Estimate | None = Field(description="None if gold and labels have a single class")
-    correct: Share = Field(description="pairs on gold's side; one without a label is not")
+    correct: Share = Field(
+        description="pairs whose label and gold score give the same class; a missing label counts as wrong"
+    )
     error: Estimate = Field(description="mean of label - gold")
     swapped: Estimate | None = Field(description="mean |difference| of a pair's labels in both orders")
     flipped: Share | None = Field(description="pairs whose class depends on the order")
-    length: Correlation | None = Field(description="of label - gold with the number of words in both texts")
-    labels: dict[str, float] = Field(description="label by gold's record id, for agreement of labellers")
+    length: Correlation | None = Field(
+        description="correlation of label - gold with the number of words in both texts"
+    )
+    labels: dict[str, float] = Field(description="gold's record id -> label, for agreement of labellers")
 
 
 def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: float) -> LabelQuality:
     """Compare scored pairs with gold's scores of the same texts, in the same order.
 
-    Raises UserError if no pair outside dev has a label, or if dev allows no threshold.
+    Raises UserError if no pair outside dev has a label, or if the dev pairs have a single class or label.
     """
     import numpy as np
 
@@ -96,9 +101,10 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
 
 
 def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", positive: float) -> float:
-    """Return the threshold with the best kappa, the highest of equally good ones; shapes (pairs,).
+    """Return the threshold of `scores` with the best kappa, the highest of equally good ones.
 
-    It lies halfway between two neighbouring scores. Raises UserError if gold or labels have one class only.
+    `scores` are labels, `truth` gold scores, both of shape (pairs,). The threshold lies halfway between two
+    neighbouring scores. Raises UserError if all labels are equal or gold has one class only.
     """
     import numpy as np
 
@@ -116,9 +122,10 @@ def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", 
 
 
 def kappa_of(counts: "NDArray[np.int64]") -> Estimate | None:
-    """Return Cohen's kappa of counts (both, first only, second only, neither), with a bootstrap interval.
+    """Return Cohen's kappa with a bootstrap interval; None if all pairs are of one class.
 
-    Resampling pairs only changes the four counts, which are therefore drawn, with seed 0.
+    `counts` are the numbers of pairs positive for both, the first only, the second only, and neither. They
+    are all that resampling changes, so the bootstrap draws them instead of pairs, with seed 0.
     """
     import numpy as np
 

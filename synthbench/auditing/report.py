@@ -28,32 +28,33 @@ class Audit(BaseModel):
     judge: str
     question: str = ""
     num_records: int
-    num_items: int = Field(description="items judged, or put to people; a triplet is two")
+    num_items: int = Field(description="items judged, or given to annotators; a triplet is two")
     num_unanswered: int = Field(0, description="items without an answer; shares do not count them")
-    missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> number")
+    missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> items left blank")
     num_failures: int
-    failures: dict[str, int] = Field(description="reason -> number")
+    failures: dict[str, int] = Field(description="reason -> number of failures in making the data")
     bands: dict[str, tuple[float, float]] = Field(
-        default_factory=dict, description="label -> lowest, highest score"
+        default_factory=dict, description="oracle's label -> its lowest and highest true similarity"
     )
     confusion: Confusion
     mean_similarity: dict[str, float] = Field(
         default_factory=dict,
-        description="column -> mean true similarity, where known",
+        description="intended label -> mean true similarity, where known",
     )
     outside: dict[str, int] = Field(
-        default_factory=dict, description="name of the sentence -> number outside the grammar"
+        default_factory=dict,
+        description="sentences of an item that are outside the grammar, such as sentence1 -> number of items",
     )
     correlation: Correlation | None = None
     by_annotator: dict[str, dict[str, Share]] = Field(
-        default_factory=dict, description="share of each annotator's answers by label"
+        default_factory=dict, description="annotator -> label -> share of the annotator's answers"
     )
     agreement: Agreement | None = None
     quality: LabelQuality | None = None
 
 
 def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
-    """Return the generated world's judgement of items, some or all of the data set's."""
+    """Return the audit of `items`, all of the data set's or a sample, by the generated world's oracle."""
     oracle = world().oracle()
     verdicts = oracle.judge([item.texts for item in items.items], progress)
     judged = list(zip(items.items, verdicts, strict=True))
@@ -101,7 +102,7 @@ def audit_by_gold(dataset: SyntheticDataset, gold: SyntheticDataset, positive: f
 
 
 def audit_by_people(dataset: SyntheticDataset, items: Items, annotations: Sequence[Annotation]) -> Audit:
-    """Return the audit of the annotators' sheets; the majority label counts."""
+    """Return the audit by annotators' sheets; an item's label is that of the majority."""
     question = annotations[0].question
     asked = {identity for annotation in annotations for identity in annotation.answers}
     answers = {
@@ -156,7 +157,7 @@ def _means(judged: Iterable[tuple[str, float | None]]) -> dict[str, float]:
 
 
 def _outside(found: Iterable[tuple[int, ...]], names: Sequence[str]) -> dict[str, int]:
-    """Count the sentences outside the grammar, by name."""
+    """Count the items with sentences outside the grammar, by the names of these sentences."""
     counts = Counter(positions for positions in found if positions)
     return {
         " and ".join(names[position] for position in positions): number
@@ -165,7 +166,7 @@ def _outside(found: Iterable[tuple[int, ...]], names: Sequence[str]) -> dict[str
 
 
 def _numbers(answers: Mapping[Item, Sequence[str | None]]) -> dict[str, tuple[float, float]]:
-    """Return intended scores and mean answers, if intentions are scores and all labels are numbers."""
+    """Return item id -> (intended score, mean answer), for items with both; {} if a label is no number."""
     try:
         return {
             item.id: (item.score, fmean(float(answer) for answer in row if answer is not None))

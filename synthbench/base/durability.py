@@ -13,7 +13,7 @@ from typing import Any
 from synthbench.base.errors import UserError
 
 SYNC_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP)
-"""Error numbers of file systems that can't sync a folder, as some network file systems."""
+"""Errors of `fsync` on file systems that can't sync a folder, such as some network file systems."""
 PASSING = frozenset(
     {
         *(errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT),
@@ -21,12 +21,12 @@ PASSING = frozenset(
         *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
     }
 )
-"""Errors that do not mean a damaged file: its server is away, or this machine lacks memory or handles.
+"""Errors of a read that may succeed later: a file server is away, or this machine lacks memory or handles.
 """
 CHECKSUM = "checksum"
-"""The last key of a sealed file, whose value is the checksum of all others."""
+"""The last key of a sealed file (JSON with a checksum); its value is the checksum of all other keys."""
 MOST_BYTES = 64_000_000
-"""Size limit of a sealed file."""
+"""Size limit of a sealed file, in bytes."""
 
 
 def not_now(file: Path, error: OSError) -> UserError:
@@ -39,7 +39,7 @@ class DamagedFileError(Exception):
 
 
 def is_stray(name: str) -> bool:
-    """Return whether a file manager or a network file system made the file of this name, not a program."""
+    """Return whether a file manager or network file system left a file of this name: .DS_Store, .nfs..."""
     return name == ".DS_Store" or name.startswith((".nfs", "._"))
 
 
@@ -106,7 +106,7 @@ def read_sealed(
     """Return the mapping that `write_sealed` wrote.
 
     `is_of_earlier_version` tells whether content without a checksum was written before checksums existed.
-    Raises FileNotFoundError or DamagedFileError.
+    Raises FileNotFoundError, DamagedFileError, or UserError if the file can't be read now.
     """
     return unseal(sealed_bytes(file), is_of_earlier_version=is_of_earlier_version)
 

@@ -30,7 +30,7 @@ class Omitted:
     value: Any
 
     def __call__(self, given: object) -> bool:
-        """Compare by value."""
+        """Return whether the given value is the one to leave out."""
         return bool(given == self.value)
 
 
@@ -65,7 +65,7 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
 
 
 def sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
-    """Yield the settings and all nested sections; also those of a stage's operation, which is a dataclass."""
+    """Yield all pydantic models in a value, itself included: settings or a stage's operation (dataclass)."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:

@@ -1,7 +1,8 @@
 """Mask keys, tokens and passwords in every text that leaves: terminal, reports, MLflow, cards, logs.
 
 A secret is recognised by the name before it (`--api-key`, `?sig=`, PGPASSWORD=), by its position (the user
-part of an address, a header), by its form (`hf_...`), or as the value of an environment variable so named.
+part of an address, a header), by its form (`hf_...`), or because an environment variable with such a name
+holds it.
 """
 
 import os

@@ -41,7 +41,7 @@ class Resources(BaseModel):
 
 
 class SlurmSettings(BaseModel):
-    """The tasks that a run submits to Slurm; sbatch's own variables, such as SBATCH_QOS, hold too."""
+    """The tasks that a run submits to Slurm; sbatch's own variables, such as SBATCH_QOS, also apply."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -126,8 +126,8 @@ class Runtime(BaseModel):
     wait_for_nodes_s: float = Field(
         0.0,
         ge=0,
-        description="on a cluster: how many seconds a stage that fits no node waits for one to join; 0: such"
-        " stages are refused before anything runs",
+        description="on a cluster: seconds that a stage too large for every node waits for a larger node to"
+        " join; 0: such stages are refused before anything runs",
     )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"
@@ -175,7 +175,7 @@ def progress_task(
 
 
 def not_shared() -> None:
-    """Do nothing: no other machine uses this machine's store."""
+    """Do nothing: the default for functions that copy files to a store shared with other machines."""
 
 
 def device_name(runtime: Runtime) -> str:

@@ -1,4 +1,4 @@
-"""Templates of pages and cards: what a template names must be given."""
+"""Templates of pages and cards; rendering fails if a variable of the template is missing."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def templates_in(*folders: str, autoescape: bool = True) -> "Environment":
-    """Return the environment of the templates in these folders of synthbench's package."""
+    """Return the Jinja environment that finds templates in these folders of the package `synthbench`."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 class ShownStream:
-    """A stream that escapes control characters; `raw` is the wrapped stream, for intended ones."""
+    """A stream that escapes control characters and masks secrets; `raw` is the stream that it wraps."""
 
     def __init__(self, raw: TextIO) -> None:
         self.raw = raw
@@ -28,18 +28,18 @@ class ShownStream:
         return getattr(self.raw, name)
 
     def write(self, text: str) -> int:
-        """Write the text with control characters escaped."""
+        """Write the text with control characters escaped and secrets masked."""
         self.raw.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines with control characters escaped."""
+        """Write lines with control characters escaped and secrets masked."""
         for line in lines:
             self.write(line)
 
 
 def show_control_characters() -> None:
-    """Make standard output and error of this process escape control characters from here on."""
+    """Make standard output and error escape control characters and mask secrets from here on."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, ShownStream):
@@ -48,14 +48,14 @@ def show_control_characters() -> None:
 
 @contextmanager
 def control_characters_shown() -> Iterator[None]:
-    """Make standard output and error escape control characters within the block."""
+    """Make standard output and error escape control characters and mask secrets within the block."""
     with redirect_stdout(sys.stdout), redirect_stderr(sys.stderr):  # they put both back in the end
         show_control_characters()
         yield
 
 
 def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 - rich's own
-    """Return rich's console on a stream, with colours and bars; control characters are escaped."""
+    """Return rich's console on a stream, with colours and bars; text is escaped, secrets are masked."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
     from rich.text import Text

@@ -13,10 +13,10 @@ from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 
 STARTS_FROM = "starts_from"
-"""The key in pydantic's validation context of the folder that relative names are relative to."""
+"""Key of pydantic's validation context: the folder from which relative file names start."""
 MOST_BYTES_OF_SETTINGS = 1_000_000
 MOST_BYTES_OF_JSON = 50_000_000
-"""Large because a tokenizer's settings may list its whole vocabulary."""
+"""Size limit of a JSON file, large because a tokenizer's settings may list its whole vocabulary."""
 PACKAGE_PREFIX = "package:"
 _MODULE = linear_pattern(r"^\w+\Z")
 NO_FILE = "no such file"
@@ -49,9 +49,10 @@ GivenName = Annotated[str, WrapValidator(_rooted)]
 
 
 def path_of(name: str) -> Path:
-    """Return the path of a name; a relative one starts from its folder, else from the working folder.
+    """Return the path of a file name.
 
-    A name that begins with ~ starts from the user's home folder.
+    A relative `RootedName` starts from its folder, any other relative name from the working folder. A name
+    that begins with ~ starts from the user's home folder.
     """
     return getattr(name, "starts_from", Path()) / os.path.expanduser(name)  # noqa: PTH111 - Path's own raises
 

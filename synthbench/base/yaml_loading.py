@@ -175,7 +175,7 @@ class _MergedFirstConstructor(_Constructor):
 
 
 def _line(error: YAMLError, text: str) -> int:
-    """Return the line of an error; where the text ends too early, that of the unclosed bracket."""
+    """Return an error's line, or the line of the unclosed bracket if the text ends too early."""
     marks = [getattr(error, name, None) for name in ("problem_mark", "context_mark")]
     lines = [mark.line + 1 for mark in marks if mark is not None and mark.index < len(text)]
     return lines[0] if lines else max(1, len(text.splitlines()))

@@ -12,7 +12,7 @@ __all__ = ["WordNeighbours", "nearest_by_words"]
 class WordNeighbours:
     """The texts nearest to each query by BM25, best first: at most k, each sharing a word with the query.
 
-    `num_lacking` counts the missing neighbours over all queries, for lack of texts that share a word.
+    `num_lacking` counts, over all queries, the neighbours missing because too few texts share a word.
     """
 
     indices: Sequence[Sequence[int]]

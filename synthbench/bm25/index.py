@@ -32,9 +32,10 @@ class BM25Index:
 
     Queries are other texts, or the sentences themselves, which are never their own neighbours.
 
-    rank-bm25 counts words and computes idf. Its scoring, one word of one query at a time, is replaced. An idf
-    that it leaves at 0 or below is raised: of words in exactly half of the sentences, or in more if few words
-    are rarer. So a common word always adds to a score, and a score of 0 means that no word is shared.
+    rank-bm25 counts words and computes idf. Its scoring, one word of one query at a time, is replaced. It
+    leaves some words of at least half of the sentences with an idf of 0 or below; these get 0.25 x the mean
+    idf, or 0.01 if the mean is not above 0. So every shared word adds to a score, and a score of 0 means that
+    no word is shared.
 
     Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
     then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. A score
@@ -89,7 +90,7 @@ class BM25Index:
         return ids, scores
 
     def scorer(self, number: type[Number]) -> "_Scorer[Number]":
-        """Return the scorer in one precision."""
+        """Return a scorer that computes in `number`'s precision, float32 or float64."""
         return _Scorer(self._counts, self._weights, number)
 
     @cached_property
@@ -102,7 +103,10 @@ class BM25Index:
     def _candidates(
         self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
     ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
-        """Return pairs of a query and each sentence that may be among its k best; none if it is crowded."""
+        """Return pairs of a query and each sentence that may be among its k best, as two arrays of indices.
+
+        A query with more than CROWD * k candidates gets no pairs: all its scores are computed exactly.
+        """
         scores = self._of_others(rough.scores(queries), queries)
         # At least k sentences reach the bound. So the k best reach it, too, up to both scores' rounding
         # errors.
@@ -118,7 +122,7 @@ class BM25Index:
         return scores
 
     def _of_others(self, scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
-        """Return the scores with the lowest possible value where a query is the sentence itself."""
+        """Return the scores with -inf where a query is the sentence itself; changes them in place."""
         if self._is_own:
             scores[np.arange(len(queries)), queries] = -np.inf
         return scores

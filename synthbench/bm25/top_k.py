@@ -47,7 +47,7 @@ def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDA
 
 
 def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return the first position of each row in the sorted `rows`, which has every row."""
+    """Return the first position of each row number in the sorted `rows`, which has each at least once."""
     import numpy as np
 
     starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))

@@ -18,7 +18,8 @@ from synthbench.cli.options import Given, taking
 def validate(given: Given) -> None:
     """Check an experiment file and its local models and data; print every fault (exit code 2).
 
-    Works offline; computes and writes nothing. With --profile, it also notes what the file lacks without it.
+    Works offline; computes and writes nothing. With --profile, also prints the faults of the file without
+    the profile.
     """
     from synthbench.config.described_models import described_models
     from synthbench.config.environment_checks import missing_keys
@@ -45,7 +46,7 @@ MOST_MESSAGES = 20
 
 
 def _without_profile(given: Given) -> Iterator[str]:
-    """Say whether the models and data that the profile replaces are there."""
+    """Yield notes on the file without its profile: its faults, or that it is valid, and missing keys."""
     from synthbench.config.environment_checks import missing_keys
     from synthbench.config.load import load_experiment
 

@@ -19,7 +19,7 @@ WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME
 
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help=WHICH)],
-    second: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The other result, given in the same way as A.")],
 ) -> None:
     """Compare two experiments, or two results of one: each row of B minus the same row of A.
 

@@ -15,13 +15,13 @@ WIDTH_OF_A_LOG = 160
 
 
 def console() -> "Console":
-    """Return standard output, as wide as the terminal; wide enough for any table if it is no terminal."""
+    """Return rich's console on standard output: as wide as the terminal, or 160 columns without one."""
     found = rich_console(sys.stdout)
     return found if found.is_terminal else rich_console(sys.stdout, width=WIDTH_OF_A_LOG)
 
 
 PLAIN: dict[str, Any] = {"box": None, "pad_edge": False}
-"""A table without lines."""
+"""Options of `print_table` for a table without lines."""
 
 
 def print_table(

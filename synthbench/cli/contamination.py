@@ -44,7 +44,7 @@ def contamination(
     ] = None,
     origin: Annotated[Origin, typer.Option(help="Where suites and tasks are read from.")] = "folder",
     near: Annotated[
-        float, typer.Option(min=0.5, max=1.0, help="Least Jaccard similarity of 5-grams of near-duplicates.")
+        float, typer.Option(min=0.5, max=1.0, help="Least Jaccard similarity of near-duplicates' 5-grams.")
     ] = 0.8,
     embedding: Annotated[
         bool, typer.Option("--embedding", help="Also find sentences with similar embeddings; slower.")
@@ -54,16 +54,16 @@ def contamination(
         typer.Option(metavar="MODEL", help=f"Encoder for --embedding [{encoder_name(None)}]."),
     ] = None,
     cosine: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Least cosine of similar embeddings.")
+        float, typer.Option(min=0.0, max=1.0, help="Cosine from which embeddings are similar.")
     ] = 0.95,
     words: SplitterName | None = None,
     json_file: JsonFile = None,
 ) -> None:
     """Show which test sentences and pairs are in training data.
 
-    A sentence is found if it is equal; equal without case, punctuation and white space; shares 13 successive
-    words (a shorter one: all its words); or is a near-duplicate by MinHash. DATASET may also be a .txt file
-    with one sentence per line. Folders of any size fit into memory.
+    A test sentence is found if a training sentence is equal; is equal without case, punctuation and white
+    space; shares 13 successive words with it (a shorter one: all its words); or is a near-duplicate by
+    MinHash. DATASET may also be a .txt file with one sentence per line. Folders may be larger than memory.
     """
     from synthbench.data.contamination import TestIndex, search
     from synthbench.data.streaming import text_batches

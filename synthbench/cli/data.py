@@ -159,7 +159,7 @@ def convert_dataset(
 
 
 def _passages(path: Path) -> "SyntheticDataset":
-    """Read a data set of passages, or documents as a source with the default size does."""
+    """Read a data set of passages, or cut documents into passages of the default size."""
     from synthbench.data.dataset import MANIFEST_FILE
     from synthbench.sources.description import Roots
     from synthbench.sources.documents import MARKDOWN, PDF, DocumentsSource

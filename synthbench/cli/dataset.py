@@ -112,7 +112,7 @@ _KINDS: tuple[Kind, ...] = ("scored_pair", "pair", "triplet", "ranking", "senten
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read a file, as command-line options: what a source of an experiment file says, too."""
+    """Command-line options on how to read a file; an experiment file's source has the same settings."""
 
     columns: Columns = None
     score_range: ScoreRange = None
@@ -130,7 +130,7 @@ class ReadingOptions:
     def read(self, file: Path, kind: Kind | None) -> "SyntheticDataset":
         """Read a file as an experiment's source does; without `kind`, the column names decide the kind.
 
-        Raises UserError as a source does.
+        Raises UserError for invalid options, and for files that a source would refuse.
         """
         from pydantic import ValidationError
 
@@ -156,7 +156,7 @@ class ReadingOptions:
         return source.load(Roots(base=file.parent))
 
     def _kind(self, columns: dict[str, str]) -> Kind:
-        """Return the first kind that has all named fields."""
+        """Return the first kind that has all named fields, and scores if a score option is given."""
         from synthbench.data.records import RecordKind
         from synthbench.sources.files import known_fields
 
@@ -202,7 +202,7 @@ def is_static_installed() -> bool:
 
 
 def encoder_name(model: str | None) -> str:
-    """Return the model's name as shown with figures."""
+    """Return the encoder's name for messages; None names the default model."""
     return model or f"{STATIC}, static"
 
 

@@ -82,7 +82,8 @@ def evaluate(
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
-    Missing test sets are named and left out. With --to, so are scores on unpublished data.
+    Missing test sets are named and left out. With --to, scores on data that differ from a published task
+    are named, too, and not exported.
     """
     from synthbench.base.runtime import Runtime
     from synthbench.suites.scoring import Scoring, score

@@ -6,9 +6,9 @@ from synthbench.cli.options import File
 
 
 def expand(file: File) -> None:
-    """Print a file with what its recipes and its short form stand for, as YAML that runs in the same folder.
+    """Print the long form of a short file, or of a file with recipes, as YAML that runs in the same folder.
 
-    Both files give the same identities. What was found in the data goes to standard error.
+    Both forms have the same stage identities. Findings on the data go to standard error.
     """
     from synthbench.config.overrides import Overrides, Request
     from synthbench.config.problems import Problems

@@ -1,4 +1,4 @@
-"""`synthbench doctor --gpu`: what the GPU reaches in half a minute, beside what `plan` expects.
+"""`synthbench doctor --gpu`: measure the GPU for half a minute, and compare with the estimates of `plan`.
 
 Random models of real sizes generate and train through the code of a run, so that kernels, precisions and
 memory are those of a run. Nothing is downloaded.
@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 LABELS: dict[str, tuple[str, ...]] = {"1": (), "0.5": ("1",), "0": ("0.5", "1")}
 PROMPT = 'Task: Write two sentences of similarity {label}.\nSentence 1: "{sentence}"\nSentence 2: "'
 SLOWER = 1.5
-"""A stage that takes this much longer than planned is a note."""
+"""Ratio of measured to planned time above which a stage gets a note."""
 BATCH = 64
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Layers, width and heads of both models; inputs to write for, steps of training, rows of a product."""
+    """Sizes of the measurements.
+
+    `writer` and `encoder`: layers, width and heads of both models. `inputs`: sentences that texts are
+    generated for. `steps`: training steps. `rows`: rows and columns of the matrices that are multiplied.
+    """
 
     writer: tuple[int, int, int] = (36, 1280, 20)
     encoder: tuple[int, int, int] = (12, 768, 12)
@@ -39,7 +43,7 @@ class Sizes:
 
 
 def check_gpu(device: str = "cuda", sizes: Sizes = Sizes()) -> Iterator[DoctorFinding]:
-    """Yield what was measured; a part that fails is a problem, and the others go on."""
+    """Yield a finding on each measurement; one that fails is a problem, and the others go on."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -79,7 +83,7 @@ def memory(where: "torch.device", known: "Device | None", sizes: Sizes) -> Itera
 
 
 def products(where: "torch.device", known: "Device | None", sizes: Sizes) -> Iterator[DoctorFinding]:
-    """Compare the rate of products in each precision with the data sheet, and their error with fp64."""
+    """Compare matrix products in each precision: their rate with the data sheet, their result with fp64."""
     import torch
 
     from synthbench.models.precision import obstacle, products_in
@@ -183,7 +187,7 @@ def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Ite
 
 
 def paced(subject: str, text: str, seconds: float, expected: float | None) -> DoctorFinding:
-    """Return what was measured beside the seconds that `plan` expects."""
+    """Return a finding with measured and expected seconds; a note if measured > SLOWER * expected."""
     if expected is None:
         return fine(subject, f"{text}; {seconds:.1f} s")
     text = f"{text}; {seconds:.1f} s, `plan` expects {expected:.1f} s"
@@ -241,7 +245,7 @@ def save_random(kind: str, folder: Path, **shape: int) -> None:
 
 
 def fastest(call: Callable[[], Any], where: "torch.device", times: int = 5) -> float:
-    """Return the fewest seconds of several calls, the device's work included."""
+    """Return the seconds of the fastest of several calls, the device's work included."""
     seconds = []
     for _ in range(times):
         with Peak(where) as peak:
@@ -251,7 +255,7 @@ def fastest(call: Callable[[], Any], where: "torch.device", times: int = 5) -> f
 
 
 class Peak:
-    """The seconds of a block, the device's work included, and the most memory that it held."""
+    """Measures a block: `seconds`, the device's work included, and `held`, its peak GPU memory in bytes."""
 
     def __init__(self, where: "torch.device") -> None:
         self._where = where

@@ -20,7 +20,7 @@ RECIPES, EXPERIMENTS, ALL = "recipes", "experiments", "all"
 
 
 def _known() -> list[str]:
-    """Return what can be listed, and every component's name."""
+    """Return all arguments that `list` accepts: groups, overviews and components."""
     from synthbench.plugins.loading import installed
 
     return [*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))]
@@ -126,7 +126,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 
 def _contract(plugin: type[Any]) -> list[str]:
-    """Describe a method's input and output, or a trainer's model, in lines for the listing."""
+    """Return lines on what a method makes and reads, a step takes, or a trainer makes and needs."""
     from synthbench.plugins.contracts import Method, Step
     from synthbench.plugins.model_contracts import Trainer
 

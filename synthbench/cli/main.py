@@ -93,7 +93,7 @@ def callback(
 
 
 def main() -> NoReturn:
-    """Run the command line; ends the process with exit code 0, 2, 3, 4, 130 or 143."""
+    """Run the command line; ends the process with exit code 0, 1 (a bug), 2, 3, 4, 130 or 143."""
     collect_rarely()
     disable_telemetry()
     wait_idly()
@@ -128,7 +128,7 @@ def _code_of_command() -> int:
 
 
 def _shortened(message: str) -> str:
-    """Return a message as one readable line, with long names in it shortened."""
+    """Return a message as one line; above LONGEST_MESSAGE characters, its middle is left out."""
     line = message.replace("\n", " ")
     left_out = len(line) - LONGEST_MESSAGE
     if left_out <= 0:

@@ -30,11 +30,14 @@ Variants = Annotated[list[str] | None, typer.Option("--variant", help="Only this
 Seeds = Annotated[str | None, typer.Option(help="Only these seeds, such as 0,1,2.")]
 AllowCode = Annotated[
     bool,
-    typer.Option("--allow-code", help="Run Python files in the experiment's folder, and commands for LLMs."),
+    typer.Option(
+        "--allow-code",
+        help="Run Python files in the experiment's folder, models' own code, and commands that serve LLMs.",
+    ),
 ]
 AllowHosts = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="HOST", help="Send the LLM's key to this host without asking."),
+    typer.Option("--allow-host", metavar="HOST", help="Let this host get the LLM's key, also in later runs."),
 ]
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
 Quiet = Annotated[
@@ -62,7 +65,7 @@ def store_line() -> str:
 
 
 def opening(experiment: "Experiment") -> Iterator[str]:
-    """Yield the next lines of `run` and `plan`: foreign code, recipients of data, data read elsewhere."""
+    """Yield the next lines of `run` and `plan`: code that runs, hosts that get data, files read elsewhere."""
     from synthbench.config.permissions import (
         what_connects,
         what_is_read_outside,

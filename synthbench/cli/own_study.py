@@ -58,9 +58,9 @@ class OwnData:
 def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
     """Return the short file of a study that will be in this folder, and the findings on its data.
 
-    The data stay where they are: the file names them. Files whose columns or classes can't be guessed have no
-    findings: the study is where its user says what they mean. Raises UserError for files that can't be read,
-    and for a base that does not know the texts' language.
+    The data stay where they are: the file names them. A data file whose columns or classes can't be guessed
+    has no findings; the user describes them in the study. Raises UserError for files that can't be read, and
+    for a base that does not know the texts' language.
     """
     from synthbench.sources.columns import UnguessedError
     from synthbench.sources.guessing import Guess, guess
@@ -98,5 +98,5 @@ def _seen_from(folder: Path, file: Path) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return a text as YAML reads it, in quotes where it needs them."""
+    """Return a text as a YAML scalar, in quotes if needed."""
     return text if _PLAIN.match(text) else json.dumps(text, ensure_ascii=False)

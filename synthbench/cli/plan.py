@@ -116,7 +116,10 @@ def _print_totals(
 
 
 def _machines(gpu: str | None, number: int | None, price: float | None) -> "Machines | None":
-    """Return the GPUs that the options describe, None for this machine; raises UserError."""
+    """Return the GPUs that the options describe, None for this machine.
+
+    Raises UserError for an unknown GPU, and for a number or price without --gpu.
+    """
     from synthbench.base.errors import UserError
     from synthbench.estimates.figures import DATA_SHEETS, named_gpu
     from synthbench.estimates.totals import Machines
@@ -163,7 +166,7 @@ def _print_kinds(found: "list[StageStatus]", estimator: "Estimator") -> None:
 
 
 def _counts(found: "Sequence[StageStatus]") -> tuple[str, str]:
-    """Return the numbers of stages to run and of cached ones; "at least" if some stages can't be told."""
+    """Return the numbers of stages to run and of cached ones; "at least" if the state of some is unknown."""
     states = Counter(each.state for each in found)
     cached = str(states["cached"])
     if states["unknown"]:
@@ -182,7 +185,7 @@ def _print_rows(planned: "Plan", found: "list[StageStatus]") -> None:
 
 
 def _reasons(found: "list[StageStatus]") -> Iterator[str]:
-    """Yield why earlier stages are to run again, the most frequent reasons first."""
+    """Yield why stages of earlier runs are to run again, the most frequent reasons first."""
     reasons = Counter((status.state, status.why) for status in found if status.why and status.is_to_run)
     for (state, why), number in reasons.most_common(_MOST_REASONS):
         yield f"{state}: {counted(number, 'stage')}: {why}"

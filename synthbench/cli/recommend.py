@@ -1,4 +1,4 @@
-"""`synthbench recommend`: from a budget to an answer."""
+"""`synthbench recommend`: find the best recipe for the user's data within a budget."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

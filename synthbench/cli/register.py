@@ -9,7 +9,7 @@ from synthbench.cli.options import Given, Quiet, Verbose, shown_progress, store_
 
 Export = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="Also write the registration to this file, whose SHA-256 is its hash."),
+    typer.Option(metavar="PATH", help="Also write the registration here; the file's SHA-256 is its hash."),
 ]
 
 
@@ -17,7 +17,7 @@ Export = Annotated[
 def register(given: Given, export: Export = None, quiet: Quiet = False, verbose: Verbose = False) -> None:
     """Record rows, seeds, test items and comparisons with a hash and the time; trains nothing.
 
-    `run` does it by itself before its first score. The same declaration is recorded once.
+    `run` registers by itself before its first score. An unchanged declaration is not recorded again.
     """
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.pipeline.register import register as recorded

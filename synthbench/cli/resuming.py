@@ -1,4 +1,4 @@
-"""The beginning and the early end of `run` and `recommend`: the same command resumes them."""
+"""How `run` and `recommend` begin, and how they stop early, to be resumed by the same command."""
 
 import shlex
 import sys

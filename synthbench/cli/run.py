@@ -44,7 +44,7 @@ def run(
         typer.Option(help="Ray cluster for --executor ray: HOST:PORT, or auto [runtime.address]."),
     ] = None,
     force: Annotated[
-        list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over stages.")
+        list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over names.")
     ] = None,
     output: OutputFolder = Path("reports"),
     quiet: Quiet = False,

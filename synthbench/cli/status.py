@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from synthbench.engine.status import HeldStage
 
 SILENT_SECONDS = 120.0
-"""Notes come every 20 s, and leases are renewed as often: after this time, a line says since when not."""
+"""Seconds without news after which `status` calls a run or stage silent; news is due every 20 s."""
 
 
 def status(

@@ -43,17 +43,17 @@ class Components:
         self.used_sources: set[str] = set()
         self.used_llms: set[str] = set()
         self._section_keys: dict[KeyPath, Collection[str]] = {}
-        """By a section's path: its keys besides the plug-in's settings, for suggestions."""
+        """Section's path -> its keys that are not the plug-in's settings, for suggestions."""
 
     def split(self, schema: type[S], at: Cursor) -> tuple[S, dict[str, Any]]:
-        """Split a section into its own keys, as far as readable, and its plug-in's settings."""
+        """Split a section into its own keys, unreadable ones left at defaults, and its plug-in's settings."""
         own = {key: value for key, value in at.mapping.items() if key in schema.model_fields}
         self._section_keys[at.path] = schema.model_fields
         rest = {key: value for key, value in at.mapping.items() if key not in own}
         return at.readable(schema, own), rest
 
     def plugin(self, group: str, name: str | None, at: Cursor) -> Any:  # noqa: ANN401 - a plug-in's class
-        """Return the plug-in's class. None if it is unknown, which is noted, or if its name is unreadable."""
+        """Return the plug-in's class; None if `name` is None, or unknown, which is noted as a fault."""
         with at[group[:-1]].noting():
             return None if name is None else component(group, name, self.folder)
         return None
@@ -71,8 +71,7 @@ class Components:
         settings: Mapping[str, Any],
         at: Cursor,
     ) -> tuple[Any, Any]:
-        """Return the validated plug-in (None if a setting is invalid), and the plug-in with its readable
-        settings.
+        """Return the validated plug-in, None if a setting is invalid, and one with its readable settings.
 
         Also checks the models that it names, as far as that works offline.
         """
@@ -93,7 +92,7 @@ class Components:
         given: Collection[str],
         at: Cursor,
     ) -> Method | None:
-        """Return the method with its settings and checked dependencies; None with the faults noted.
+        """Return the method with its settings, None if one is invalid; note faults, also of dependencies.
 
         `given` are the roles that have a source.
         """
@@ -116,7 +115,7 @@ class Components:
         return parsed if isinstance(parsed, Method) else None
 
     def step(self, plugin: Any, settings: Mapping[str, Any], at: Cursor) -> Step | None:  # noqa: ANN401
-        """Return the step with its settings; None with the faults noted, or if `plugin` is None."""
+        """Return the step with its settings, None if one is invalid or `plugin` is None; note faults."""
         parsed, _ = self.configured(plugin, settings, at)
         if not isinstance(parsed, Step):
             return None
@@ -147,7 +146,7 @@ class Components:
     def llm(
         self, plugin: type[Method | Step], made: Method | Step | None, given: str | None, at: Cursor
     ) -> NamedLLM | None:
-        """Return the LLM that a method or step uses; None if it uses none, or with the fault noted.
+        """Return the LLM that a method or step uses; None if it uses none, or after noting a fault.
 
         `made` is the configured plug-in, None if its settings are invalid; `given` is its section's `llm`.
         """
@@ -170,7 +169,7 @@ class Components:
         return self.llms[name]
 
     def use(self, at: Cursor, name: str, kind: RecordKind | None = None, *, learns: bool = False) -> None:
-        """Note that a source is used, or a fault if no source has this name and kind (None: any kind).
+        """Note that a source is used, or a fault if none has this name or it has another kind (None: any).
 
         `learns`: something is trained on it, so a test set is a fault.
         """
@@ -184,7 +183,7 @@ class Components:
 
 
 def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN401
-    """Return a method's dependencies; {} if its invalid settings prevent that."""
+    """Return a method's dependencies, by name; {} if `needs` fails on invalid settings."""
     if not isinstance(method, Method):
         return {}
     try:

@@ -61,7 +61,7 @@ class Document:
     def replaced(
         self, path: KeyPath, value: object, locations: Mapping[KeyPath, str] | None = None
     ) -> "Document":
-        """Return a copy with another value at a path, and further locations; shared data stay as they are."""
+        """Return a copy with another value at a path, and further locations; this document stays as it is."""
         return Document(_replaced(self.data, path, value), {**self.locations, **(locations or {})})
 
 
@@ -130,7 +130,7 @@ def parse_document(text: str, name: str) -> Document:
 
 @lru_cache(maxsize=32)
 def _parsed(text: str, name: str) -> "tuple[Any, Lines]":
-    """Parse a text once: a command reads profiles and includes several times. Callers change nothing."""
+    """Parse a text once: a command reads profiles and includes several times. Don't change the result."""
     from synthbench.base.yaml_loading import load_with_lines
 
     return load_with_lines(text, name)
@@ -247,7 +247,7 @@ def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Docum
 def _is_row(path: KeyPath) -> bool:
     """Return whether a top-level path is a variant, an axis or an axis value.
 
-    Null removes these immediately. Deeper down it belongs to their patch, which is applied later.
+    A null removes these at once. A null inside them belongs to their patch, which is applied later.
     """
     return (path[0] == "variants" and len(path) == 2) or (path[0] == "grid" and len(path) in (2, 3))
 

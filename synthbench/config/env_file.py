@@ -1,7 +1,7 @@
 """Keys and OPENAI_BASE_URL from a file `.env` beside the experiment file.
 
-Nothing else in it is read, and nothing in it is expanded: the file may be a stranger's. A key goes only where
-`key_hosts.py` lets it go, wherever it comes from. The environment comes first.
+Nothing else is read, and no variables are expanded, since the file may be a stranger's. `key_hosts.py`
+decides which hosts may get a key, whatever its origin. The environment overrides the file.
 """
 
 import os
@@ -14,7 +14,7 @@ from synthbench.base.errors import UserError
 FILE = ".env"
 _MOST_BYTES = 2**16
 _taken: dict[str, str] = {}
-"""The keys that this process has from such files."""
+"""Variable -> key, for the keys that this process took from `.env` files."""
 
 
 def env_file(folder: Path) -> Mapping[str, str]:
@@ -43,7 +43,7 @@ def env_file(folder: Path) -> Mapping[str, str]:
 
 
 def take_keys(folder: Path, variables: Iterable[str]) -> None:
-    """Put keys of the folder's `.env` into the environment, where workers find them, and masks of secrets.
+    """Put keys of the folder's `.env` into the environment, where workers and secret masking find them.
 
     A key that the environment has already stays, unless an earlier experiment's file gave it.
     """

@@ -90,7 +90,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """A part of the data whose labels are audited: by an oracle, answered sheets, gold, or not yet."""
+    """An audit of a part's labels: by oracle, answered sheets or gold; without them, a blank sheet."""
 
     name: str
     part: str
@@ -110,7 +110,7 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Start:
-    """The training that another one starts from: one candidate, or several among which dev chooses."""
+    """The row whose trained model a training starts from; if it has several candidates, dev chooses one."""
 
     label: str = field(compare=False)
     candidates: "tuple[Candidate, ...]"
@@ -118,7 +118,7 @@ class Start:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One row of the comparison without its seed; without a trainer, audits are its last stages."""
+    """The settings of one run but for its seed; without a trainer, the audits are its last stages."""
 
     parts: tuple[Part, ...]
     trainer_name: str
@@ -196,7 +196,7 @@ class Experiment:
     is_data_folder_given: bool = False
     """Whether an option or environment variable, not the file, sets the data folder."""
     is_of_file: bool = field(default=True, compare=False)
-    """Whether overrides change at most the runtime."""
+    """Whether overrides change nothing but the runtime."""
     rows_of_file: frozenset[str] = frozenset()
     """Labels of the rows that overrides leave unchanged; empty if the whole file is unchanged."""
     precisions: tuple[GivenPrecision, ...] = field(default=(), compare=False)
@@ -205,8 +205,9 @@ class Experiment:
     """The long file, with the location of each key."""
 
     def located(self, message: str) -> str:
-        """Return a message "NAME: ..." or "NAME at COMMIT: ..." after the location of the first key with this
-        name, if any.
+        """Put the file and line of NAME before a message "NAME: ..." or "NAME at COMMIT: ...".
+
+        It is the line of the first key whose value is NAME; without one, return the message as it is.
         """
         value = message.partition(": ")[0].partition(" at ")[0]
         paths = (path for path, text in texts_in(self.document.data) if text == value)
@@ -234,7 +235,7 @@ class Experiment:
 
     @cached_property
     def provided_tasks(self) -> Mapping[str, TaskProvider]:
-        """The test sets that evaluators bring, each with the first evaluator that brings it."""
+        """Test set -> the evaluator that brings its data; the first, if several do."""
         found: dict[str, TaskProvider] = {}
         for plan in (plan for config in configs_of(self.variants) for plan in config.evaluations):
             if isinstance(plan.evaluator, TaskProvider):

@@ -80,7 +80,7 @@ def _unallowed(llms: Iterable[NamedLLM]) -> Iterator[tuple[NamedLLM, str, str]]:
 
 
 def _sent(llm: NamedLLM) -> Iterator[tuple[str, str]]:
-    """Yield the variable and the host if a key is sent to another host than its issuer's."""
+    """Yield (key variable, host) if the LLM's key goes neither to its issuer's host nor to this machine."""
     settings = llm.settings
     if not isinstance(settings, EndpointLLM) or settings.offline or settings.key_variable is None:
         return

@@ -198,7 +198,7 @@ class NamedLLM:
 
     @property
     def note(self) -> str:
-        """A note below tables that names the model."""
+        """A sentence for the notes below tables: the model and its endpoint."""
         address = self.settings.address()
         name = "" if self.name == SHORT_FORM else f" {self.name}"
         return f"LLM{name}: {address.model} ({address.name})."
@@ -210,9 +210,9 @@ class NamedLLM:
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Expand the short form NAME to {endpoint: NAME}; return all else unchanged.
+    """Expand `NAME`, the generated world's name, to {endpoint: NAME}; return what is not text unchanged.
 
-    Raises ValueError for another name; `PROVIDER/MODEL` is written out before.
+    Raises ValueError for text unlike NAME; `with_providers` has already expanded PROVIDER/MODEL.
     """
     if isinstance(given, dict) and "local" in given:
         raise ValueError(f"`local:` is gone; write {{serve: transformers, model: {given['local']}}}")

@@ -169,7 +169,7 @@ class _ExperimentLoader:
             self.at["llms"][SHORT_FORM].add(message)
 
     def _check_permissions(self, section: ExperimentSection) -> None:
-        """Note actions of the file that need the user's permission, and missing files of a served LLM."""
+        """Note as faults: actions that the user has not permitted, and missing files of a served LLM."""
         typed = self.overrides.assignments
         check_cluster(self.at["runtime"], section.runtime, self.file, typed)
         for llm in self._known_llms():
@@ -220,7 +220,7 @@ class _ExperimentLoader:
         return [llm for llm in self.components.llms.values() if llm is not None]
 
     def _variants(self, rows: Sequence[ExperimentRow]) -> list[Variant]:
-        """Return the valid variants; note the faults of the others, and the parts that no row uses."""
+        """Return the valid variants; note faults of the others; set `idle_parts`: parts that no row uses."""
         found: list[Variant] = []
         idle: dict[str, Document] = {}
         row_problems = RowProblems(rows)
@@ -237,7 +237,7 @@ class _ExperimentLoader:
         return found
 
     def _variant(self, row: ExperimentRow, problems: Problems, idle: dict[str, Document]) -> Variant | None:
-        """Return a row with its candidates; add its unused parts to `idle`."""
+        """Return a row with its candidates, None if none is valid; add its unused parts to `idle`."""
         at = Cursor(row.document, problems)
         candidates: list[Candidate] = []
         of_file = self.file_rows.get(row.label)
@@ -299,7 +299,7 @@ class _ExperimentLoader:
                 yield f"{llm.section}: nothing uses it"
 
     def _check_unused(self, section: ExperimentSection) -> None:
-        """Require that the file uses all its sources, without overrides."""
+        """Note sources, LLMs and parts that no row uses, unless --profile, --variant or --set may be why."""
         changes = [
             each for each in self.overrides.assignments if not each.startswith(("runtime.", "llm.", "llms."))
         ]
@@ -316,14 +316,14 @@ class _ExperimentLoader:
             self.problems.add(row, ("data", name), message)
 
     def _check_amount(self, section: ExperimentSection, variants: Sequence[Variant]) -> None:
-        """Require that the number of the experiment's trainings can be planned in reasonable time."""
+        """Note a fault if seeds x candidates of all rows exceed MOST_TRAININGS."""
         number = len(self.overrides.seeds or section.seeds) * sum(len(each.candidates) for each in variants)
         if number > MOST_TRAININGS:
             many = f"{number:,} trainings, rows times seeds; at most {MOST_TRAININGS:,} are planned"
             self.at["seeds"].add(many)
 
     def _wanted(self, rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
-        """Return the rows that `--variant` selects and the rows these start from, else all rows."""
+        """Return the rows that `--variant` selects, and rows they start from; without the option all rows."""
         wanted, names = self.overrides.variants, {row.name for row in rows}
         for name in wanted if rows else ():
             if name not in names:
@@ -370,7 +370,7 @@ def _lost(rows: Sequence[ExperimentRow]) -> Iterator[str]:
 
 
 def _optional_sources(row: ExperimentRow) -> Iterator[str]:
-    """Yield a row's sources whose data may be missing, as `EvaluationPlan.optional`, as far as readable."""
+    """Yield a row's sources whose data may be missing, as `EvaluationPlan.optional`; skip unreadable keys."""
     for _, at in Cursor(row.document, Problems())["evaluate"].sections:
         for key in ("if_found", *(() if at["tasks"].value else LEARNING)):
             listed = at[key].value

@@ -37,7 +37,7 @@ class Overrides:
 
     @property
     def changes_anything(self) -> bool:
-        """Whether the overrides may change the experiment."""
+        """Whether there are overrides besides `data`, the data folder."""
         return bool(self.profile or self.assignments or self.variants or self.seeds)
 
 
@@ -45,8 +45,8 @@ class Overrides:
 class Request:
     """The merged file, includes, profile and overrides, each value with its location.
 
-    `file` is the experiment file alone. `document` adds all top-level patches, `substituted` also the
-    profile's sources. `runs` are the patches that every run gets after its variant's.
+    `file` is the long form of the experiment file alone. `document` adds all top-level patches, `substituted`
+    also the sources that the profile replaces. `runs` are patches that each run gets after its variant's.
     """
 
     file: Document
@@ -109,7 +109,7 @@ class Request:
 
 
 def _patched(document: Document, dotted: Document, problems: Problems) -> Document:
-    """Lay a patch with dotted keys over a file's top level; the file's row names decide how they split."""
+    """Merge a patch with dotted keys into a file; note a fault for each absent row that it removes."""
     patch = expand_dotted(dotted, whole=document.data)
     document = _with_llm_in_full(document, patch)
     absent = list(_absent_rows(document, patch))
@@ -167,7 +167,7 @@ def _assignment(text: str) -> Document:
 
 
 def _is_known(assignment: Document, problems: Problems) -> bool:
-    """Return whether a `--set` changes an existing key; note a fault if not."""
+    """Return whether the first key of a `--set` exists; note a fault if not."""
     key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS, *OWN_KEYS)
     if key not in known:
         problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
@@ -191,7 +191,7 @@ def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[st
 
 
 def without_removed(document: Document) -> Document:
-    """Drop keys set to null, except in patches and under dotted keys, which are applied later."""
+    """Drop keys set to null, except in `defaults`, `variants` and `grid`: their patches are applied later."""
     patches = ("defaults", "variants", "grid")
     data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
     return Document({key: value for key, value in data.items() if value is not None}, document.locations)

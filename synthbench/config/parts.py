@@ -104,7 +104,7 @@ class PartReader:
                 self.components.use(at[role], taken, known.get(role), learns=True)
 
     def _check_part_of_role(self, at: Cursor, taken: PartRole, kind: RecordKind | None) -> None:
-        """Require that a role can read another part (kind None: of any kind)."""
+        """Note a fault if a role can't read the part that it names; `kind` is the role's, None for any."""
         _, own, _, role = at.path
         wrong = self._obstacle(str(own), taken.part)
         if taken.part in self.components.sources and taken.part not in self.raw:
@@ -161,7 +161,7 @@ class PartReader:
         return tuple(steps)
 
     def kind_of(self, name: str, *, prepared: bool = True) -> RecordKind | None:
-        """Return the kind of a part's records, after its steps or before them; None if unknown."""
+        """Return the kind of a part's records, after its steps (`prepared`) or before; None if unknown."""
         part = self.at[name].mapping
         source = part.get("source")
         made: Any = self.components.known("methods", part.get("method"))
@@ -202,7 +202,7 @@ class PartReader:
                 )
 
     def check_trainer(self, trainer: Trainer) -> None:
-        """Require that the trainer supports each part's records, weight and loss temperature."""
+        """Note a fault for each part with records, weight or temperature that the trainer can't use."""
         for name, at in self.at.sections:
             raw = at.mapping
             if raw.get("train_on") is False:
@@ -240,7 +240,7 @@ class PartReader:
         return is_scored is False
 
     def check_bases_apart(self, base: object) -> None:
-        """Require that no step selects training data with the model under test."""
+        """Note a fault for each step that selects training data with the model under test, `base`."""
         for name, at in self.at.sections:
             for index, (plugin, raw) in enumerate(self._known_steps(name)):
                 if plugin is not None and base in _bases_apart(plugin, raw):
@@ -249,7 +249,7 @@ class PartReader:
 
 
 def _wrong_kind(name: str, found: RecordKind | None, kind: RecordKind | None) -> str:
-    """Return a message if records have the wrong kind; "" if they have not, or a kind is unknown."""
+    """Return a message if records have another kind than needed; "" if not, or if either is unknown."""
     if kind is None or found is None or found == kind:
         return ""
     return f"'{name}' holds records of kind {found}, here {kind} is needed"

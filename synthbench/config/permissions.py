@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 def check_key_variable(at: Cursor, llm: NamedLLM, assignments: Collection[str]) -> None:
-    """Note a key variable whose name is not that of a key, unless the user allows it.
+    """Note a fault if an LLM's key variable does not end in _API_KEY, unless the user allows it.
 
     Users allow a variable by a `--set` (`assignments`) or in SYNTHBENCH_KEY_VARIABLES.
     """
@@ -50,7 +50,7 @@ def check_key_variable(at: Cursor, llm: NamedLLM, assignments: Collection[str]) 
 
 
 def check_command(at: Cursor, llm: NamedLLM, experiment: Path, assignments: Collection[str]) -> None:
-    """Note a command that serves an LLM, unless the user allows the folder's code or typed the command."""
+    """Note a fault for a command that serves an LLM, unless the user allows the folder's code or typed it."""
     is_command = isinstance(llm.settings, ServedLLM) and bool(llm.settings.command)
     if is_command and not _is_typed(at["serve"], assignments) and not is_allowed(experiment.resolve()):
         at["serve"].add(
@@ -64,7 +64,7 @@ def _is_typed(at: Cursor, assignments: Collection[str]) -> bool:
 
 
 def check_cluster(at: Cursor, runtime: Runtime, experiment: Path, assignments: Collection[str]) -> None:
-    """Note a remote Ray cluster in a file, unless the user allows the folder's code or typed the address.
+    """Note a fault for a remote Ray cluster, unless the user allows the folder's code or typed the address.
 
     A cluster can run code in the process that connects to it, which unpickles its results.
     """
@@ -93,7 +93,7 @@ def what_connects(experiment: Experiment) -> Iterator[str]:
 
 
 def what_is_sent(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each host that gets prompts and a key."""
+    """Yield a line on each LLM that is a service: the host that gets prompts, and its key."""
     asked = [experiment.llms[name] for name in sorted(experiment.used_llms)]
     unallowed = unallowed_hosts(asked)
     for llm in asked:
@@ -142,7 +142,7 @@ def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
 
 
 def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any], str]:
-    """Return, by model and value, the rows that set this key of a model."""
+    """Return (model, value of this key) -> the rows with it, for values other than the default."""
     rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
         plugins = (plugin for config in configs_of([variant]) for plugin in plugins_of(config))
@@ -152,7 +152,7 @@ def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any
 
 
 def _models_with(settings: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Yield each model in a plug-in's settings that sets this key to another value than its default."""
+    """Yield (model, value) for each model in a plug-in's settings that changes `key` from its default."""
     default = Pretrained.model_fields[key].default
     for model in models_in(settings):
         if isinstance(model, Pretrained):

@@ -58,7 +58,7 @@ def describe(
     location: KeyPath,
     beside: Collection[str] = (),
 ) -> str:
-    """Return one message on pydantic's errors at a location (several errors: no member of a union fits).
+    """Return one message on pydantic's errors at a location; several mean that no member of a union fits.
 
     `beside` are further valid keys of the section, for suggestions.
     """
@@ -308,7 +308,7 @@ class Cursor:
 
 @cache
 def _reader(schema: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a model or a type
-    """Return what reads this schema; making one takes longer than reading a section."""
+    """Return the schema's validator, cached since making one takes longer than validating a section."""
     return TypeAdapter(schema)
 
 

@@ -26,7 +26,7 @@ def profile_file(experiment: Path, name: str) -> Path:
 
     The profiles of a folder `experiments` serve the experiments in its subfolders, too.
 
-    Raises UserError, which says what there is, if there is neither.
+    Raises UserError, with the names of the existing profiles, if there is neither.
     """
     beside = experiment.parent / FOLDER
     if Path(name).name != name or name.endswith(".yaml"):
@@ -63,19 +63,19 @@ def _names(folder: Path) -> list[str]:
 
 T = TypeVar("T")
 KEPT = ("split", "sample", "as")
-"""What a source keeps of its own when another replaces it."""
+"""Keys that a source keeps when the profile replaces it."""
 
 
 OF_ONE_MODEL = ("revision", "drop_stop_words", "trust_remote_code")
-"""What a section says of the model that it names, and not of a substitute."""
+"""Keys that hold for the model that a section names; they are dropped when a profile replaces it."""
 
 
 def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
-    """Replace every `model:` by what the first matching pattern names, and drop what goes with it alone.
+    """Replace each `model:` by the substitute of its first matching pattern; drop its keys in OF_ONE_MODEL.
 
-    Patterns of the model's role go before those of all. A role is the key under which a method configures a
-    model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer. `select` is
-    left as it is: its values are in the candidates' own sections.
+    Patterns of the model's role come before those for all roles. A role is the key under which a method
+    configures a model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer.
+    `select` is left as it is: its values are in the candidates' own sections.
 
     An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
     changes.
@@ -115,7 +115,7 @@ def substituted_model(model: str, substitute: SubstituteSection) -> str | None:
 
 
 def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """Return the patterns of the role that a model at this path has."""
+    """Return the patterns for the role of the model at this path; {} without any."""
     section: Any = document.data.get(path[0])
     keys = path[1:]
     if path[0] == "data" and keys:
@@ -129,7 +129,7 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
 def substitute_llm(document: Document, llm: str | None) -> Document:
     """Replace the file's LLMs by `llm`; None changes nothing.
 
-    An LLM that is `llm` already stays as it is. Under `llms` each gets its own seed: answers still differ.
+    An LLM that already is `llm` stays as it is. Under `llms` each gets its own seed, so their answers differ.
     """
     if llm is None:
         return document
@@ -157,12 +157,12 @@ def substitute_oracle(document: Document, oracle: str | None) -> Document:
 def substitute_tasks(
     document: Document, table: Mapping[str, Mapping[str, Any]], problems: Problems
 ) -> Document:
-    """Replace every source that names a task, or a file on the hub, by what its first pattern describes.
+    """Replace tasks, sources on the hub and files in the data folder by substitutes from a profile's table.
 
-    Patterns match "TASK/SPLIT", "HUB/FILE/KIND" or, of a corpus, "hub:HUB/TAKE". Split, sample and conversion
-    (`as`) are the source's own.
-    What no pattern matches is a problem; a file in the data folder, by "data:PATH/KIND", stays in that case.
-    Without a table nothing changes.
+    The table maps patterns to sources; the first pattern that matches counts. Patterns match "TASK/SPLIT",
+    "HUB/FILE/KIND", "data:PATH/KIND" for a file in the data folder, and "hub:HUB/TAKE" for a corpus. A source
+    keeps its own split, sample and conversion (`as`). A source that no pattern matches is a problem, but a
+    file in the data folder then stays as it is. Without a table nothing changes.
     """
     for name, source in document.mapping("sources").items() if table else ():
         document = document.replaced(
@@ -229,11 +229,10 @@ _SOURCES = (NAME, "task", "file", "corpus")
 
 
 def replacements(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever files hold
-    """Yield each model and source that differs in the data: ("gpt2-xl", "gpt2"), ("STSb/dev", "NAME pairs").
+    """Yield (old, new) for each model, source and LLM that differs between two versions of a file's data.
 
-    An LLM is named by its model: ("gpt-4o-mini", "the NAME's LLM").
-
-    A source on the hub is named by its file: ("org/name/nli.csv", "NAME triplets").
+    Examples: ("gpt2-xl", "gpt2"); ("STSb/dev", "NAME pairs"); of a source on the hub, with its file:
+    ("org/name/nli.csv", "NAME triplets"); of an LLM, with its model: ("gpt-4o-mini", "the NAME's LLM").
     """
     if isinstance(before, list) and isinstance(after, list):
         for old, new in zip(before, after, strict=False):

@@ -1,4 +1,4 @@
-"""LLMs in one line, `llm: PROVIDER/MODEL`, and the sections that they stand for."""
+"""Providers of LLMs, and the section of settings that `llm: PROVIDER/MODEL` stands for."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ LLM, LLMS = "llm", "llms"
 
 @dataclass(frozen=True)
 class Provider:
-    """A service or local server with OpenAI's API; a variable may name another address."""
+    """A service or local server with OpenAI's API; `address_variable` overrides `base_url`."""
 
     base_url: str
     key_variable: str = ""
@@ -27,14 +27,14 @@ PROVIDERS: Mapping[str, Provider] = {
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "vllm": Provider("http://localhost:8000/v1"),
 }
-"""By the first part of `llm: PROVIDER/MODEL`."""
+"""PROVIDER in `llm: PROVIDER/MODEL` -> its address and key variable."""
 
 
 def with_providers(document: Document, folder: Path) -> Document:
     """Return a file's document with each `PROVIDER/MODEL` written out as a section, at its location.
 
-    OPENAI_BASE_URL counts, from the environment or from the `.env` in `folder`. The schema reports what names
-    no provider. Raises UserError if the `.env` can't be read.
+    OPENAI_BASE_URL overrides OpenAI's address; it comes from the environment or the `.env` in `folder`. The
+    schema reports unknown providers. Raises UserError if the `.env` can't be read.
     """
     for path in ((LLM,), *((LLMS, name) for name in document.mapping(LLMS))):
         given = document.at(path)
@@ -54,7 +54,7 @@ def with_providers(document: Document, folder: Path) -> Document:
 
 
 def _address(provider: Provider, folder: Path) -> tuple[str, str]:
-    """Return the address, and which variable names it, "" if none does."""
+    """Return the address, and the variable that set it, "" for the provider's own address."""
     variable = provider.address_variable
     if not variable:
         return provider.base_url, ""

@@ -34,7 +34,7 @@ class PublishedValue(BaseModel):
     """A published figure, with the conditions that a comparable result has to meet.
 
     `value` and `sd` have the printed digits. `encoder` and `generator` are models, "" for none or unknown.
-    `settings` are the paper's evaluator settings, by our names. `n`: the items of the test set.
+    `settings` are the paper's evaluator settings, by our names. `n`: number of test items, None if unknown.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -101,8 +101,8 @@ def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> t
 def chosen_values(options: PublishedOptions, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
     """Return the published figures that `table.published` selects.
 
-    Raises UserError with the faulty key below `published`: a missing row or column, or a row that the file
-    has for several encoders.
+    Raises UserError with the faulty key below `published`: an encoder, row or column that the file lacks, or
+    a row that it has for several encoders or splits.
     """
     wanted_encoders = {f"encoders.{at}": name for at, name in options.encoders.items()}
     if options.encoder is not None:
@@ -140,9 +140,10 @@ class PublishedAudit(BaseModel):
 
 
 def read_published_audit(file: Path, rows: Mapping[str, str], columns: Mapping[str, str]) -> PublishedAudit:
-    """Return a published audit's shares; `rows` map judged labels to its rows, `columns` intended labels.
+    """Return a published audit's shares.
 
-    Raises UserError if the file is unreadable, or lacks a row or column.
+    `rows` map judged labels to the file's rows, `columns` map intended labels to its columns. Raises
+    UserError if the file is unreadable, or lacks a row or column.
     """
     options = PublishedOptions(file=(str(file),), rows=rows, columns=columns)
     values = chosen_values(options, read_published(file))

@@ -45,13 +45,13 @@ class Rates(Section):
 
 
 class Recipe(Section):
-    """A recipe; `run` is a run in the language of experiment files, whose sources are named as in `needs`."""
+    """A recipe: the settings of a run, as in an experiment file, with sources called as in `needs`."""
 
     name: Name = Field(description="the key of its section in `recipes.yaml`")
-    version: int = Field(ge=1, description="raised whenever the recipe becomes another run")
+    version: int = Field(ge=1, description="raised whenever the recipe's run changes")
     summary: str = Field(min_length=1, description="what the recipe does, in one sentence")
     tasks: tuple[Task, ...] = Field(min_length=1, description="what the encoder is meant for")
-    needs: tuple[Need, ...] = Field(description="the sources, and whether an LLM, that it needs")
+    needs: tuple[Need, ...] = Field(description="the sources that it needs; llm: an LLM, too")
     measured: str = Field("", description='the study or paper that measured it; "": none')
     starts_from: Name | None = Field(
         None, description="the recipe whose trained model the training starts from; null: the base"
@@ -60,7 +60,8 @@ class Recipe(Section):
         (), description="codes of the languages that it was made for, such as en; empty: any"
     )
     bases: tuple[str, ...] = Field(
-        ("train.base",), description="paths of the run that take the file's base, and its rate beside it"
+        ("train.base",),
+        description="keys of the run that get the file's base, with the learning rate for its size beside it",
     )
     rates: dict[Size, Rates] = Field(
         {}, description="size of the base -> its rates; empty: the run has its own, or trains nothing"
@@ -74,7 +75,7 @@ class Recipe(Section):
 
     @property
     def is_of_paper(self) -> bool:
-        """Whether it has a paper's own base and rate, which a file's base replaces only if it is named."""
+        """Whether it brings a paper's own base and rate; `variants: all` leaves such recipes out."""
         return "base" in self.run.get("train", {})
 
     def lacks(self, available: Collection[str]) -> list[str]:
@@ -151,7 +152,7 @@ def _read(point: EntryPoint) -> Iterator[Recipe]:
 def with_recipes(document: Document) -> Document:
     """Return an experiment file in which each run's patch with `recipe:` holds the recipe's run.
 
-    The recipe's run lies under the rest of the patch. Its values have the location of the `recipe:` key.
+    The rest of the patch overrides the recipe's run. Values of the recipe have the location of `recipe:`.
     Raises one UserError for all unknown recipes.
     """
     faults: list[str] = []
@@ -183,7 +184,7 @@ def without_recipe(patch: Document) -> Document:
 
 
 def located(data: Any, location: str) -> Document:  # noqa: ANN401 - whatever the file holds
-    """Return data as a document that is all at one location."""
+    """Return data as a document in which every key has the same location."""
     return Document(data, dict.fromkeys(_paths(data), location))
 
 
@@ -195,7 +196,7 @@ def _paths(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:  # noqa: ANN401 
 
 
 def _patches(document: Document) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each patch of a run."""
+    """Yield the path of each patch in a file: in `defaults`, in variants and in axis values."""
     paths = [("defaults",), *(("variants", name) for name in document.mapping("variants"))]
     for axis in document.mapping("grid"):
         for value in document.mapping("grid", axis):

@@ -40,7 +40,7 @@ def without_aliases(document: Document) -> Document:
 
 
 def _names_a_source(path: KeyPath) -> bool:
-    """Return whether the text at this path of a run is a source's name; in steps, at any depth."""
+    """Return whether this path of a run holds a source's name; prepare steps may nest it at any depth."""
     match path:
         case ("data", _, "source") | ("data", _, "sources", _) | ("train", "selection", "sources", int()):
             return True
@@ -70,7 +70,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class ExperimentRow:
-    """A variant at one point of the grid, merged, without aliases; its `select` is not expanded yet."""
+    """A variant at one point of the grid: its merged run, aliases replaced, `select` not yet expanded."""
 
     name: str
     axes: Mapping[str, str]
@@ -85,10 +85,10 @@ class ExperimentRow:
 
 
 def rows_of(document: Document, patches: Patches, problems: Problems) -> list[ExperimentRow]:
-    """Return every row of a file, with `patches` (dotted keys expanded) laid over each.
+    """Return every row of a file; `patches`, whose dotted keys must be expanded, are merged into each.
 
-    Malformed sections are skipped; the schema reports them. Notes variants that patch nothing, and a baseline
-    with the name of a variant.
+    Malformed sections are skipped; the schema reports them. `problems` gets a fault for each variant that
+    patches nothing, for a baseline with the name of a variant, and for more than `MOST_ROWS` rows.
     """
     data = document.data
     if not all(isinstance(data.get(key, {}), dict) for key in ("sources", "defaults", "grid", "variants")):
@@ -139,7 +139,7 @@ def _lost(under: Document, over: Document) -> Iterator[str]:
 
 
 def _axes(document: Document) -> list[list[tuple[str, str]]]:
-    """Return the readable values of each axis; an axis without any leaves no rows."""
+    """Return (axis, value) for each readable value, one list per axis; an empty list leaves no rows."""
     return [
         [(axis, value) for value, patch in document.mapping("grid", axis).items() if isinstance(patch, dict)]
         for axis in document.mapping("grid")
@@ -147,7 +147,7 @@ def _axes(document: Document) -> list[list[tuple[str, str]]]:
 
 
 def _value(document: Document, axis: str, value: str) -> tuple[Document, Document]:
-    """Split an axis value's patch into the patch of all rows and those of single variants."""
+    """Split an axis value's patch into one patch for all rows, and a mapping from variants to patches."""
     patch = document.section("grid", axis, value)
     shared = {key: each for key, each in patch.data.items() if key != OF_VARIANTS}
     of_variants = patch.section(OF_VARIANTS)
@@ -156,7 +156,7 @@ def _value(document: Document, axis: str, value: str) -> tuple[Document, Documen
 
 
 def check_values(file: Cursor, original: Document) -> None:
-    """Require that axis values patch only variants of the file, even if overrides remove them."""
+    """Note a fault if an axis value patches a variant that `original`, the file without overrides, lacks."""
     baseline = original.data.get("baseline")
     known = {*original.mapping("variants"), *([baseline] if isinstance(baseline, str) else [])}
     values = (value for _, axis in file["grid"].sections for _, value in axis.sections)
@@ -188,7 +188,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 
 
 class RowProblems:
-    """Collects the faults of merged rows; a fault of only some rows with the same text names these rows."""
+    """Collects the faults of merged rows; a fault names its rows unless all rows with its line have it."""
 
     def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows

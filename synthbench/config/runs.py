@@ -43,7 +43,7 @@ class RunReader:
         self.draws_data = draws_data
         self.parts = PartReader(components, self.at["data"])
         self.idle: list[str] = []
-        """Unused parts."""
+        """Names of unused parts."""
 
     def config(self) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""
@@ -149,7 +149,7 @@ class RunReader:
                 at["evaluator"].add(f"'{evaluator}' needs an encoder, the trainer makes a pair scorer")
 
     def _check_searcher(self, base: Pretrained) -> None:
-        """Require that no evaluation needs one vector for each text: the base has none."""
+        """Note each evaluator that needs one vector per text: a sparse or late-interaction base has none."""
         for _, at in self.at["evaluate"].sections:
             evaluator = at.mapping.get("evaluator")
             plugin = self.components.known("evaluators", evaluator)
@@ -178,7 +178,7 @@ class RunReader:
         *,
         learns: bool = False,
     ) -> None:
-        """Note that a section's listed sources are used, and their faults."""
+        """Mark the sources that a section lists as used, and note their faults."""
         for key, names in named.items():
             for index, name in enumerate(names):
                 self.components.use(at[key][index], name, kind, learns=learns)

@@ -119,8 +119,8 @@ class ExperimentSection(Section):
     ] = Field((0,), description="each row runs once per seed")
     vary: tuple[Varied, ...] = Field(
         (),
-        description="what a seed changes besides the training: samples drawn from training sources, or the"
-        " generated data, which each seed then generates and pays anew",
+        description="what each seed changes besides the training. sample: the samples drawn from training"
+        " sources; generation: the generated data, which every seed then generates and pays for",
     )
     llm: AnyLLM | None = Field(
         None,
@@ -128,7 +128,7 @@ class ExperimentSection(Section):
     )
     llms: dict[Name, AnyLLM] = Field(
         default_factory=dict,
-        description="name -> LLM, instead of `llm` for several; methods and steps choose with `llm: NAME`",
+        description="name -> LLM: several instead of one `llm`; methods and steps choose with `llm: NAME`",
     )
     table: TableOptions = Field(TableOptions(), description="content and layout of the tables")
     runtime: Runtime = Field(
@@ -194,14 +194,14 @@ class PartSection(Section):
         1.0,
         gt=0,
         le=100,
-        description="occurrences of each record per epoch; with a fraction, that share of the records",
+        description="how often an epoch has each record; 0.5: half of the records, 1.5: half of them twice",
     )
     loss_temperature: float | None = Field(
         None,
         gt=0,
         le=10,
-        description="temperature of the losses simcse and multiple-negatives for its records; null: the"
-        " trainer's",
+        description="temperature of the losses simcse and multiple-negatives for this part's records; null:"
+        " the trainer's",
     )
     train_on: bool = Field(
         True,
@@ -221,7 +221,7 @@ class StepSection(Section):
 
 
 class SelectionSection(Section):
-    """Checkpoint selection: the best mean score on these dev data wins."""
+    """Checkpoint selection: the checkpoint with the best mean score on dev is kept."""
 
     evaluator: ComponentName = Field(description="the evaluator whose main score is compared")
     sources: tuple[Name, ...] = Field(
@@ -281,7 +281,7 @@ class EvaluateSection(Section):
     )
     prompts: Prompts | None = Field(
         None,
-        description="prompts put before these texts, instead of the model's own; `{}`: none",
+        description="prompts put before this evaluation's texts; null: the model's own; `{}`: none",
     )
 
     @model_validator(mode="after")

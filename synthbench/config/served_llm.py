@@ -42,7 +42,7 @@ def name_of(model: str) -> str:
 
 
 _Parts = Annotated[tuple[str, ...], Strict(False)]
-"""A command as text or list; the list is no longer JSON when this union is validated."""
+"""A command as a list; not strict, since the strict mode takes no list from Python for a tuple."""
 
 
 def _command(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -95,10 +95,10 @@ class ServedModel(BaseModel):
         1,
         ge=1,
         le=1000,
-        description="on a Ray cluster: how many servers share the requests; elsewhere one does",
+        description="number of servers that share the requests on a Ray cluster; elsewhere there is one",
     )
     gpus: float | None = Field(
-        None, ge=0, le=64, description="on a Ray cluster: GPUs of a server. Default: 1 if a node has any"
+        None, ge=0, le=64, description="GPUs of each server on a Ray cluster. Default: 1 if a node has any"
     )
 
 
@@ -157,7 +157,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return ChatModel(self.endpoint, "", name_of(self.model))
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return the endpoint; its name distinguishes answers of other weights or commands in the cache.
+        """Return the endpoint; its name has the hashes of weights and command, so cached answers never mix.
 
         Raises UserError if the model can't be found.
         """

@@ -45,7 +45,7 @@ STANDARD: Mapping[str, Any] = {"task": "STSb", "split": "test"}
 """The test set of a file that has none."""
 UNTESTED = "no gold pairs and no test set"
 KEPT = ("base", "batch_size", "learning_rate")
-"""What a row keeps of its recipe's training if its patch takes another trainer."""
+"""Keys of `train` that a row keeps from its recipe if its patch sets another trainer."""
 
 
 class StudyBudget(Section):
@@ -56,7 +56,7 @@ class StudyBudget(Section):
         None, ge=0, description="most tokens of the LLM, of prompts and answers together; null: no limit"
     )
     machine_hour_usd: float | None = Field(
-        None, ge=0, description="US dollars for an hour of computing: the cost figure adds both"
+        None, ge=0, description="US dollars for an hour of computing; adds a figure of scores by total cost"
     )
 
 
@@ -87,11 +87,11 @@ class ShortSection(Section):
     budget: StudyBudget = Field(StudyBudget(), description="what the experiment may cost")
     sources: dict[str, str | Settings] = Field(
         default_factory=dict,
-        description="sentences, gold, dev, test or passages -> a file, whose columns and kind are found, or a"
-        " source as in a long file. Gold pairs are divided into train, dev and test by sentence",
+        description="sentences, gold, dev, test or passages -> a file, whose columns and kind are detected,"
+        " or a source as in a long file. Gold pairs are split by sentence if dev or test is missing",
     )
     variants: Annotated[Rows, AfterValidator(_names_rows)] = Field(
-        description="names of recipes; name -> patch, in which `recipe:` names the recipe; or `all`"
+        description="a list of recipes; row -> patch, in which `recipe:` names the recipe; or `all` recipes"
     )
 
 
@@ -101,23 +101,23 @@ class Expanded:
 
     document: Document
     findings: tuple[str, ...] = ()
-    """What was found in the files of data."""
+    """Sentences on what the data files hold."""
     notes: tuple[str, ...] = ()
-    """Rows that were added, and recipes that can't be had."""
+    """Sentences on added rows, recipes left out, unused sources, and the default test set."""
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
     """The recipe of each row that has one."""
     size: Size | None = None
     """The size of the base, or of what the profile replaces it with."""
     budget: StudyBudget = field(default_factory=StudyBudget)
     dev: Mapping[str, Any] | None = None
-    """The dev set, which the rows may not use themselves."""
+    """The dev source, even if no row uses it; None: there is none."""
 
 
 def expand_short(document: Document, folder: Path, substitute: SubstituteSection | None = None) -> Expanded:
-    """Return the long form of a short file; of a long file only each `llm: PROVIDER/MODEL` is written out.
+    """Return the long form of a short file; in a long file, only expand each `llm: PROVIDER/MODEL`.
 
     Relative paths start from `folder`. Values have the locations of the keys that they come from. If
-    `substitute` replaces the base, the rates are those of the replacement's size.
+    `substitute` replaces the base, the learning rates are those for the replacement's size.
 
     Raises one UserError with every fault found.
     """
@@ -129,7 +129,7 @@ def expand_short(document: Document, folder: Path, substitute: SubstituteSection
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of a short file: its recipe (None if it describes its own data), and a patch with its path."""
+    """A row of a short file: its recipe (None: the patch gives the data), its patch, and the patch's path."""
 
     name: str
     recipe: Recipe | None
@@ -138,7 +138,7 @@ class _Row:
 
 
 def _is_free(llm: Mapping[str, Any]) -> bool:
-    """Return whether an LLM takes no dollars: one on this machine, without a price."""
+    """Return whether an LLM costs no dollars: it runs on this machine and has no price."""
     is_local = any(llm.get("base_url") == PROVIDERS[name].base_url for name in ("ollama", "vllm"))
     return ("serve" in llm or is_local) and "price" not in llm
 
@@ -155,7 +155,7 @@ class _Expansion:
         self.notes: list[str] = []
         self.is_binary = False
         self.languages: dict[str, str] = {}
-        """By source, where it is sure."""
+        """Source -> language of its texts, if the detection is sure."""
 
     def expanded(self) -> Expanded:
         """Return the long form; raises one UserError with every fault found."""
@@ -183,9 +183,9 @@ class _Expansion:
         return Expanded(self.long, *notes, named, size, section.budget, dev)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
-        """Set a value of the long form, all of it at the location of a key of the short form.
+        """Set a value of the long form; its location is that of `at`, a key of the short form.
 
-        Where the file has anything but a mapping on the way, it stays: the schema reports it.
+        Does nothing if a key above `path` is no mapping: the schema reports it.
         """
         above = (self.long.at(tuple(path[:length])) for length in range(1, len(path)))
         if not all(each is None or isinstance(each, dict) for each in above):
@@ -195,7 +195,7 @@ class _Expansion:
         self.long = merge(self.long, located(value, self.document.location(at)), keep_nulls=True)
 
     def _put_rest(self) -> None:
-        """Take the keys that both forms share."""
+        """Copy the keys that both forms share; add the default seeds."""
         rest = {key: value for key, value in self.document.data.items() if key not in EXPANDED}
         locations = {
             path: at for path, at in self.document.locations.items() if path[:1] not in _EXPANDED_PATHS
@@ -221,7 +221,7 @@ class _Expansion:
         self._put([LLM], settings, (LLM,))
 
     def _put_sources(self) -> None:
-        """Take the sources; guess what files hold, and divide gold pairs where test or dev is missing."""
+        """Write the sources; detect what files hold, and split gold pairs if test or dev is missing."""
         found: dict[str, dict[str, Any]] = {}
         for name in self.section.sources:
             settings = self._source(name)
@@ -296,7 +296,7 @@ class _Expansion:
         return {key: value for key, value in base.items() if key != "size"}
 
     def _is_of_search(self) -> bool:
-        """Return whether passages are all that recipes could learn from."""
+        """Return whether the file has passages, but neither sentences nor gold pairs."""
         return PASSAGES in self.section.sources and not {SENTENCES, GOLD} & self.section.sources.keys()
 
     def _available(self) -> set[str]:
@@ -304,7 +304,7 @@ class _Expansion:
         return {*self.long.mapping("sources"), *([LLM] if has_llm else [])}
 
     def _rows(self, size: Size | None) -> list[_Row]:
-        """Return the rows, each after the row it starts from; notes those that are impossible."""
+        """Return the rows, each after the row it starts from; note why others are impossible."""
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
@@ -349,7 +349,7 @@ class _Expansion:
     def _why_not(
         self, wanted: Recipe, available: set[str], size: Size | None, patch: Document | None = None
     ) -> str:
-        """Return what a recipe lacks, "" if nothing."""
+        """Return why a recipe is impossible here (source, language, size), "" if it is possible."""
         lacks = wanted.lacks(available)
         if lacks:
             keys = (LLM if need == LLM else f"sources.{need}" for need in lacks)
@@ -363,7 +363,7 @@ class _Expansion:
         return ""
 
     def _with_first_stages(self, rows: list[_Row]) -> Iterator[_Row]:
-        """Yield the rows, each first stage that is not listed before the first row that starts from it."""
+        """Yield the rows; insert each missing first stage before the first row that starts from it."""
         there = {row.recipe.name for row in rows if row.recipe is not None}
         for row in rows:
             first = row.recipe.starts_from if row.recipe is not None else None
@@ -389,7 +389,7 @@ class _Expansion:
         self.long = merge(self.long, Document(nested, inner), keep_nulls=True)
 
     def _run_of(self, row: _Row, size: Size | None) -> dict[str, Any]:
-        """Return a row's run without its patch: its recipe's, with the file's base and this size's rate."""
+        """Return a row's run before its patch: the recipe's, with the file's base and the rate for `size`."""
         found = recipe(GOLD_ONLY) if row.recipe is None else row.recipe
         rates = found.rates.get(size) if size is not None else None
         run = Document(dict(found.run))
@@ -421,7 +421,7 @@ class _Expansion:
         self._put(["defaults", "evaluate", "test"], evaluate, ("sources", at))
 
     def _put_table(self, rows: Sequence[_Row]) -> None:
-        """Compare each row with gold pairs alone, else with the untrained base; draw scores by cost."""
+        """Compare all rows with gold-only, else with untrained; with a price, plot scores by total cost."""
         names = {row.recipe.name: row.name for row in reversed(rows) if row.recipe is not None}
         first = names.get(GOLD_ONLY) or names.get(UNTRAINED)
         others = [row.name for row in rows if row.name != first]

@@ -134,7 +134,7 @@ class TableCheck:
             at.is_known("value of the grid", coordinate, known)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
-        """Require one main score per column, averages included: "all" and "mean" must not mix."""
+        """Note each column or average whose test sets have different main scores (as "all" and "mean")."""
         scores: dict[tuple[Coordinates, str], dict[str, None]] = {}
         for variant in variants:
             coordinates = coordinates_of(variant.axes, options.across)
@@ -224,7 +224,7 @@ class TableCheck:
                     self.at["published"].add(what)
 
     def _listed(self, at: Cursor, what: str, known: Collection[str]) -> None:
-        """Check each name of a list."""
+        """Note each name of a list that is not in `known`; `what` says what the names are."""
         for index, name in enumerate(at.value if isinstance(at.value, list) else ()):
             if isinstance(name, str):
                 at[index].is_known(what, name, known)
@@ -237,7 +237,7 @@ def check_figures(
     rows: Sequence[ExperimentRow],
     variants: Sequence[Variant],
 ) -> None:
-    """Require that figures can be drawn: their names exist, with enough amounts and seeds."""
+    """Note why figures can't be drawn: unknown names, an axis without numbers, too few seeds."""
     parts = dict.fromkeys(name for row in rows for name in row.document.mapping("data"))
     if options.curves is not None:
         for name in options.curves.records:

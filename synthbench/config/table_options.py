@@ -135,7 +135,7 @@ class FiguresOptions(_Options):
 
     caption: bool = Field(
         default=True,
-        description="whether figures contain title and notes; false for papers, which use captions",
+        description="true: figures contain title and notes; false: for papers, whose captions hold them",
     )
 
     curves: CurvesOptions | None = Field(
@@ -229,8 +229,8 @@ class TableOptions(_Options):
     primary: Names | None = added_field(
         None,
         min_length=1,
-        description="columns whose comparisons are primary, by name as in `columns`; only these are tested,"
-        " and test sets below a primary average. null: the averages, without any all columns",
+        description="names of the columns whose comparisons are primary, as in `columns`. Only these are"
+        " tested, and the single test sets of a primary average. null: the averages, else all columns",
     )
     family: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = added_field(
         None,

@@ -88,7 +88,7 @@ def _named(row: ExperimentRow) -> str:
 
 
 def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
-    """Yield a note on each variant that starts from another, since its model also learned from other data."""
+    """Yield a note on each variant that starts from another: its model also learned from the other's data."""
     found = {
         (variant.name, candidate.config.starts_from)
         for variant in variants
@@ -207,7 +207,7 @@ def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[lis
 
 
 def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[str]:
-    """Return the axes that do not matter for equal variants of one name: they cover all axis values."""
+    """Return the axes that make no difference: `equal`, variants of one name, cover all their values."""
     varying = [axis for axis in equal[0].axes if len({each.axes[axis] for each in equal}) > 1]
     fixed = {axis: value for axis, value in equal[0].axes.items() if axis not in varying}
     all_points = [

@@ -18,12 +18,12 @@ def write_retrieval_task(
 ) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv into a new folder, with the questions' manifest.
 
-    `passages` are sentences, or the questions themselves, whose passages are then all there are. A question's
-    relevant passages are all that it is paired with, with grade 1. Questions of split dev are judged
-    in qrels/dev.tsv, all others in qrels/test.tsv: this is a test set, whatever their split was.
+    `passages` are sentences; or the questions again, and then the corpus consists of their positives. Every
+    passage paired with a question is relevant to it, with grade 1. Questions of split dev go to
+    qrels/dev.tsv, all others (even of split train) to qrels/test.tsv.
 
-    Raises UserError if the questions are no pairs or triplets, the passages of another kind, or a question's
-    passage is not among them, and as `write_folder` does.
+    Raises UserError if the questions are no pairs or triplets, if the passages are of another kind or lack a
+    question's passage, and as `write_folder` does.
     """
     if questions.kind not in KINDS:
         raise UserError(f"{questions.kind} records have no questions; needed: pairs of question and passage")

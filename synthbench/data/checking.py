@@ -78,7 +78,7 @@ class Fingerprints:
 
 
 class CheckedRecords:
-    """Checks records one by one and hands them on in batches, which have every column of their kind.
+    """Checks records one by one and passes them to `hand_on` in batches with every column of their kind.
 
     `empty_columns` are the optional columns that hold nothing in any record.
     """
@@ -125,13 +125,13 @@ class CheckedRecords:
             self._flush()
 
     def finish(self) -> None:
-        """Hand on the last records; raises UserError with one message for each kind of fault."""
+        """Pass on the last records; raises UserError with one message for each kind of fault."""
         if self._faults:
             raise UserError(*self._faults.values())
         self._flush()
 
     def _with_content_id(self, record: Record) -> Record:
-        """Append -1, -2 ... to the content id of equal records, so that ids stay unique."""
+        """Return the record with its content id; repeats get -1, -2 ... appended, so that ids are unique."""
         base = record.content_id()
         name = base
         while not self._ids.add(name):

@@ -35,7 +35,7 @@ class Check(StrEnum):
 
 
 Find = Callable[[Sequence[str]], Iterable[Collection[int]]]
-"""Yields, for each text, the numbers of the test sentences in it."""
+"""Yields, for each text, the numbers of the test sentences that a check finds in it."""
 
 
 class TestIndex:
@@ -79,7 +79,7 @@ class TestIndex:
         self._group_of = [self._groups.setdefault(text, len(self._groups)) for text in bare_sentences]
 
     def group(self, text: str) -> int | None:
-        """Return the number of the test sentences that equal a text after normalisation, or None."""
+        """Return the index of the group of test sentences that equal a text after normalisation, or None."""
         return self._groups.get(bare(text))
 
     def has_pair(self, row: Row) -> bool:
@@ -90,7 +90,7 @@ class TestIndex:
 
     @cached_property
     def sets_of(self) -> list[tuple[str, ...]]:
-        """The names of the test sets that contain each sentence."""
+        """For each sentence number, the names of the test sets that contain it."""
         found: list[dict[str, None]] = [{} for _ in self.sentences]
         for name, items in self.items.items():
             for item in items:
@@ -100,7 +100,7 @@ class TestIndex:
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], list[tuple[str, int]]]:
-        """The items in which each normalised, ordered pair of the test sets occurs."""
+        """Pair of groups (see `group`) in ascending order -> (test set, item index) wherever it occurs."""
         found: dict[tuple[int, int], list[tuple[str, int]]] = {}
         for name, items in self.items.items():
             for index, (first, *others) in enumerate(items):
@@ -116,7 +116,7 @@ def ordered(first: _T, second: _T) -> tuple[_T, _T]:
 
 
 def _lookup(keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> Find:
-    """Find sentences that share a key with a text."""
+    """Return a `Find` of the sentences that share a key with a text."""
     # Most keys belong to one sentence, and a set takes ten times as much memory as a tuple of one.
     numbers: dict[str, tuple[int, ...] | set[int]] = {}
     for number, sentence in enumerate(sentences):
@@ -136,13 +136,13 @@ def _lookup(keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> F
 
 
 def _near(bare_sentences: Sequence[str], threshold: float) -> Find:
-    """Find near-duplicate sentences by MinHash."""
+    """Return a `Find` of near-duplicates, by MinHash."""
     index = NearDuplicates(bare_sentences, threshold)
     return lambda texts: index.find([bare(text) for text in texts])
 
 
 def _nearest(encode: "Encode", sentences: Sequence[str], threshold: float) -> Find:
-    """Find sentences whose embeddings have at least a given cosine with a text's."""
+    """Return a `Find` of the sentences whose cosine with a text is at least `threshold`."""
     if not sentences:
         return lambda texts: [()] * len(texts)
     matrix = directions(encode(sentences))
@@ -176,7 +176,8 @@ class TestOverlap(BaseModel):
     num_items: int
     num_sentences: int = Field(description="distinct sentences of the test set")
     items_as_pairs: int = Field(
-        description="items with a pair that is also a pair of the training data, normalised, in either order"
+        description="items with a pair that also occurs as a pair in the training data, in either order,"
+        " ignoring case and punctuation"
     )
     checks: dict[Check, Counts]
 
@@ -190,7 +191,7 @@ class Findings:
     pairs: set[tuple[int, int]] = field(default_factory=set)
     training: dict[Check, Counter[str]] = field(default_factory=dict)
     anywhere: Counter[Check] = field(default_factory=Counter)
-    """Distinct training sentences that occur in any test set."""
+    """Check -> number of distinct training sentences that occur in any test set."""
     num_records: int = 0
 
     def __post_init__(self) -> None:
@@ -235,7 +236,7 @@ class Findings:
 
 
 def search(batches: Iterable[Sequence[Row]], index: TestIndex) -> Findings:
-    """Search batches of training records for test sentences; a row pairs its first sentence with each other.
+    """Search batches of training records for test sentences and pairs: a row's first text with each other.
 
     Memory grows with the number of sentences found, not with the size of the training data.
     """
@@ -272,8 +273,8 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
     """Return `test` without the pairs that occur in any of the `gold` sets, in either order.
 
     Case, punctuation, white space and Unicode-compatible forms (NFKC) are ignored. The manifest counts
-    dropped pairs under `STANDS_IN_GOLD`, 0 included. Drop STSb's train and dev pairs so: it was drawn from
-    the tasks of 2012 to 2017; its train part holds 1,003 of STS12's and 597 of STS13's test pairs.
+    dropped pairs under `STANDS_IN_GOLD`, 0 included. Use it with STSb's train and dev pairs as gold: STSb was
+    drawn from the tasks of 2012 to 2017; its train part holds 1,003 of STS12's and 597 of STS13's test pairs.
     """
     known = {key for data in gold for keys in _pairs(data) for key in keys}
     kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]

@@ -36,7 +36,7 @@ class Thresholds:
 
 
 def thresholds(*names: str) -> dict[str, Constant]:
-    """Return these thresholds as constants, which identities hold once they differ from the first values."""
+    """Return these thresholds as constants; changing a default of `Thresholds` changes identities."""
     frozen = {"high": 0.9, "low": 0.1}
     return {f"thresholds.{name}": Constant(getattr(Thresholds, name), frozen[name]) for name in names}
 
@@ -49,7 +49,7 @@ def convert(
     low: float = Thresholds.low,
     repeats: bool = False,
 ) -> SyntheticDataset:
-    """Return the data set as records of another kind, failures included; unchanged if it has that kind.
+    """Return the data set, failures kept, as records of another kind; unchanged if it has that kind.
 
     `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. With `repeats`, a sentence
     is kept as often as it occurs. Raises UserError if no such conversion exists, or if no record meets the
@@ -172,7 +172,7 @@ def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Con
 
 
 def _by_way_of_scored_pairs(kind: RecordKind) -> _Conversion:
-    """Return the conversion of rankings to scored pairs, and of these to `kind`."""
+    """Return a conversion from rankings to `kind` in two steps, by way of scored pairs."""
 
     def convert_rankings(rankings: Sequence[Ranking], thresholds: Thresholds) -> Conversion:
         pairs = _rankings_to_scored_pairs(rankings, thresholds)

@@ -49,26 +49,26 @@ class Manifest(BaseModel):
     method: str = ""
     version: int = 0
     config: dict[str, Any] = Field(default_factory=dict)
-    sources: dict[str, str] = Field(default_factory=dict, description="content hash by role")
-    revisions: dict[str, str] = Field(default_factory=dict, description="commit or hash by model or data set")
+    sources: dict[str, str] = Field(default_factory=dict, description="role -> content hash of its source")
+    revisions: dict[str, str] = Field(default_factory=dict, description="model or data set -> commit or hash")
     num_records: int = 0
-    dropped: dict[str, int] = Field(default_factory=dict, description="number of dropped records by reason")
+    dropped: dict[str, int] = Field(default_factory=dict, description="reason -> number of dropped records")
     num_failures: int = 0
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
     notes: list[str] = Field(default_factory=list)
     measured: dict[str, float] = added_field(
         {},
-        description="the method's own measurements, by name",
+        description="name -> value of what the method measured itself",
     )
     unfinished_answers: dict[str, int] = added_field(
         {},
-        description="failures by kind of incomplete LLM answer: cut off, empty answer, refused, faulty "
-        "answer",
+        description="kind of incomplete LLM answer (cut off, empty answer, refused, faulty answer) -> number "
+        "of failures",
     )
     answered_by: dict[str, list[str]] = added_field(
         {},
-        description="names of the models that answered, by the requested model, where they differ",
+        description="requested model -> names of the models that answered, if they differ",
     )
     content_hash: str = ""
 
@@ -157,7 +157,7 @@ class SyntheticDataset:
         return tuple(dict.fromkeys(text for row in self.text_rows() for text in row))
 
     def text_rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the sentences of each record, as its `texts` gives them."""
+        """Yield each record's sentences as a tuple, in the order of `Record.texts`."""
         columns = text_columns(self.kind, self.table.column_names)
         for batch in self.table.select(columns).to_batches(max_chunksize=ROWS_AT_A_TIME):
             yield from _texts(batch)
@@ -227,7 +227,7 @@ class ParquetRecords:
             yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
     def text_rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the sentences of each record, as its `texts` gives them."""
+        """Yield each record's sentences as a tuple, in the order of `Record.texts`."""
         with opened(self._file) as parquet:
             columns = text_columns(self.kind, parquet.schema_arrow.names)
             for batch in parquet.iter_batches(ROWS_AT_A_TIME, columns=columns):
@@ -254,7 +254,7 @@ class StoredRecords(ParquetRecords):
 
 
 def set_aside(file: Path, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
-    """Write records to a file unchecked, and return them as records read from there."""
+    """Write records to a Parquet file without checks; return a view that reads them from it."""
     import pyarrow.parquet as pq
 
     number = 0
@@ -285,7 +285,7 @@ def write_records(
 
 
 def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
-    """Write all of `write_records` but the manifest; return the manifest's fields on the tables."""
+    """Do as `write_records`, but return the manifest's fields that describe the tables; write no manifest."""
     import pyarrow.parquet as pq
 
     unfinished: Counter[str] = Counter()

@@ -197,7 +197,7 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
 
 
 def _with_columns(table: "pa.Table", columns: TrainingColumns, *, provenance: bool) -> "pa.Table":
-    """Return the columns that losses take, with further queries, and with `provenance` all others."""
+    """Return the losses' columns and `further_queries`; with `provenance`, also all others but `split`."""
     chosen, others = columns.select(table), columns.others(table)
     for name in others.column_names:
         if name == "further_queries" or (provenance and name != "split"):

@@ -102,7 +102,7 @@ def _table_rows(file: Path, faults: Faults) -> Iterator[Row]:
 
 
 def _check_separator(header: str, file: Path) -> None:
-    """Raise UserError if the header is one column that a separator of other files would divide."""
+    """Raise UserError if a header of one column contains a separator of another format (tab, comma, ;)."""
     for separator, name, instead in (
         ("\t", "tabs", "name the file .tsv"),
         (",", "commas", "name the file .csv"),
@@ -169,7 +169,7 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
 
 
 def _shared(value: object, name: str) -> str | int:
-    """Return the value of a shared column's cell; raises ValueError if it is no text, or no seed."""
+    """Return a shared column's value: an integer for `seed`, else a text; raises ValueError otherwise."""
     if name != "seed":
         return text_of(value, name)
     try:

@@ -41,12 +41,12 @@ class Description(BaseModel):
     generators: dict[str, int]
     instructions: dict[str, int]
     num_failures: int
-    failures: dict[str, int] = Field(description="number of failures by reason")
-    dropped: dict[str, int] = Field(description="number of dropped records by reason")
-    words: dict[str, WordCounts] = Field(description="words of the sentences, by column")
+    failures: dict[str, int] = Field(description="reason -> number of failures")
+    dropped: dict[str, int] = Field(description="reason -> number of dropped records")
+    words: dict[str, WordCounts] = Field(description="column -> lengths of its sentences in words")
     scores: dict[str, int] = Field(
-        description="number by score (rankings: grade; triplets: a teacher's score); by tenths if there "
-        "are many distinct scores"
+        description="score (rankings: grade; triplets: a teacher's score) -> number; rounded to "
+        "tenths if there are many distinct scores"
     )
     num_identical: int = Field(description="records with two equal sentences")
     num_nearly_identical: int = Field(description="records with two nearly equal sentences (case, full stop)")
@@ -54,7 +54,7 @@ class Description(BaseModel):
         description="records with the sentences of an earlier record in the same order"
     )
     num_unordered_duplicates: int = Field(
-        description="as num_duplicates, but ignoring the order of two sentences, or of candidates"
+        description="as num_duplicates, but ignoring the order of a pair's sentences, candidates or negatives"
     )
     num_sentences: int = Field(description="distinct sentences")
     num_invisible: int = Field(description="distinct sentences without a visible character")

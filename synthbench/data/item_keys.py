@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 SEPARATOR = "\x1f"
 DECIMALS = 4
-"""Decimal places of gold that count: formats write and round the rest differently."""
+"""Decimal places of gold scores that count: formats round the rest differently."""
 
 
 def item_keys(items: "SyntheticDataset") -> "NDArray[np.uint64]":
     """Return a 64-bit hash of each different item's texts and gold, sorted.
 
-    Case, punctuation, white space, ids, subsets and the order of a pair's sentences do not count. An item of
-    a retrieval set is a query with its relevant passages and their grades.
+    Case, punctuation, white space, ids, subsets and the order of a scored pair's sentences do not count. An
+    item of a retrieval set is a query with its relevant passages and their grades.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The texts of each test item, by which items are known to share sentences."""
+"""The texts of each test item, which show the items that share sentences."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ Graded = tuple[str, float]
 
 
 def texts_by_item(task: SyntheticDataset) -> Mapping[str, Texts]:
-    """Return the texts of each record by its id; of retrieval, those of queries with their relevant passages.
+    """Return record id -> its texts; for a retrieval set, query id -> the query and its relevant passages.
 
     All queries share the corpus, but only passages that are judged relevant decide a query's score.
     """
@@ -24,7 +24,7 @@ def texts_by_item(task: SyntheticDataset) -> Mapping[str, Texts]:
 
 
 def relevant_passages(task: SyntheticDataset) -> Mapping[str, tuple[str, Sequence[Graded]]]:
-    """Return each query of a retrieval set by its id: its text, and the passages with a grade above 0."""
+    """Return query id -> (text, passages with a grade above 0) for a retrieval set's judged queries."""
     queries = {
         query: (text, {name: grade for name, grade in zip(judged, grades, strict=True) if grade > 0})
         for query, text, judged, grades in task.rows_of("id", "text", "judged", "grades")

@@ -18,7 +18,7 @@ def identifier() -> Any:  # noqa: ANN401 - the library's, untyped
 
 
 def language_of(texts: Iterable[str]) -> str | None:
-    """Return the ISO 639-1 code of the language of the first texts together; None if it is not sure."""
+    """Return the ISO 639-1 code of the first `MOST_TEXTS` texts' language; None below probability `SURE`."""
     sample = " ".join(islice(texts, MOST_TEXTS))
     code, probability = identifier().classify(sample) if sample else ("", 0.0)
     return str(code) if probability >= SURE else None

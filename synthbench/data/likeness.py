@@ -45,7 +45,7 @@ def bare(text: str) -> str:
 def grams(bare_text: str, splitter: str | None = None) -> Sequence[str]:
     """Return the 13-grams of words; of a shorter text, the whole text.
 
-    A `splitter` by name splits scripts without spaces.
+    `splitter` names the splitter of scripts without spaces; None: split at spaces only.
     """
     words = bare_text.split(" ") if splitter is None else split_words(bare_text, splitter)
     if len(words) <= GRAM:

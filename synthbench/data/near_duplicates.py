@@ -45,7 +45,7 @@ class NearDuplicates:
         self._candidates = index(bare_texts, keys, threshold).candidates
 
     def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
-        """Yield, for each text, the numbers of the known sentences at least as similar as the threshold."""
+        """Yield, for each text, the indices of the known sentences at least as similar as the threshold."""
         for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
             similar = (each for each in numbers if similarity(text, self._texts[each]) >= self._threshold)
             yield tuple(sorted(similar))
@@ -110,7 +110,7 @@ class _BoundedIndex:
     def _members(
         self, band: "tuple[NDArray[np.uint32], NDArray[np.uint32]]", keys: "NDArray[np.uint32]"
     ) -> "NDArray[np.uint32]":
-        """Return the first members of each query's bucket, by rank; the rest of its row is nobody's rank."""
+        """Return the lowest ranks in each query's bucket, a row per query, padded with len(self._numbers)."""
         import numpy as np
 
         known, order = band
@@ -182,7 +182,7 @@ class Buckets:
 
 
 def num_bands(threshold: float) -> int:
-    """Return the number of bands of a sketch for a similarity threshold."""
+    """Return the number of bands into which a sketch is divided for a similarity threshold."""
     return NUM_BANDS if threshold >= NEAR else MORE_BANDS
 
 

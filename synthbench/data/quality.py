@@ -34,11 +34,11 @@ SIMILAR = 0.95
 
 
 class NearNeighbours(BaseModel):
-    """Similarity of one split's sentences to the train split: `queries` sampled ones against `sentences`."""
+    """Similarity of one split to train: `queries` sampled sentences against `sentences` sampled of train."""
 
     model_config = ConfigDict(frozen=True)
 
-    in_train: float = Field(description="share of the queries that occur in train, normalised")
+    in_train: float = Field(description="share of the queries in all of train, up to case and punctuation")
     median_cosine: float = Field(description="median cosine with the nearest train sentence")
     share_similar: float = Field(
         description=f"share of the queries with a nearest cosine of {SIMILAR} or more"
@@ -60,12 +60,12 @@ class Quality(BaseModel):
     bleu_sentences: int = 0
     vendi_score: float | None = Field(
         None,
-        description="effective number of sentences: 1 to their number or dimension",
+        description="effective number of sentences, from 1 to the smaller of their number and the dimension",
     )
     vendi_sentences: int = 0
     encoder: str = Field("", description="the model whose embeddings the Vendi score and `neighbours` use")
     near_duplicates: float | None = Field(
-        None, description="share of the queries with a near-duplicate among the other sentences"
+        None, description="share of near_queries sampled sentences with a near-duplicate among near_sentences"
     )
     near_queries: int = 0
     near_sentences: int = 0
@@ -75,7 +75,7 @@ class Quality(BaseModel):
     no_common_word: float | None = Field(None, description="share of the pairs without a word in common")
     num_pairs: int = 0
     to_train: dict[str, NearNeighbours] = Field(
-        default_factory=dict, description="nearest train sentences, by split"
+        default_factory=dict, description="split -> similarity to its nearest train sentences"
     )
 
 
@@ -107,10 +107,10 @@ def examine(
 
 
 def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
-    """Return the figures, by name, that are cheap enough to compute after every run.
+    """Return name -> figure for those that are cheap enough to compute after every run.
 
-    They are `describe`'s, on a random sample of `num_records` if there are more than 200,000; near-duplicates
-    and trivial pairs use smaller samples.
+    More than 200,000 records are replaced by a random sample of this size, which `num_records` then counts.
+    Near-duplicates and trivial pairs use smaller samples.
     """
     from synthbench.data.inspect import describe
 
@@ -138,7 +138,7 @@ def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
 
 
 def vendi_score(vectors: "NDArray[np.float32]") -> float:
-    """Return the Vendi score of embeddings, shape (n, dimension): their effective number."""
+    """Return the Vendi score of embeddings, shape (n, dimension): the effective number of distinct ones."""
     import numpy as np
     from scipy.special import entr
 
@@ -160,7 +160,7 @@ def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
 
 
 def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
-    """Search near-duplicates of the first sentences among all; only the first must fit into an index."""
+    """Return the figures on near-duplicates of the first sentences among all; only these are indexed."""
     if len(sentences) < 2:
         return {}
     queries = [bare(sentence) for sentence in sentences[:NEAR_QUERIES]]

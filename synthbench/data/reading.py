@@ -257,14 +257,14 @@ _LISTS = {
     "grades": ("grade (candidate {})", "[1, 0]"),
     "scores": ("score {}", "[7.5, -2.1]"),
 }
-"""The list columns: the word for an item, and an example."""
+"""List column -> the word for an item, and an example of a cell."""
 MAY_BE_EMPTY = ("further_negatives", "further_queries", "scores")
 
 
 def list_of(value: object, name: str, score_range: tuple[float, float]) -> list[Any]:
     """Return a cell's list, or the list in its JSON text: sentences, grades in [0, 1] or a teacher's scores.
 
-    Raises ValueError without a list, for a wrong item, or for an empty list where none is allowed.
+    Raises ValueError if there is no list, if an item is wrong, or if a list is empty that must not be.
     """
     items, (title, example) = value, _LISTS[name]
     if isinstance(value, str):
@@ -297,7 +297,7 @@ def _likelihood(value: object) -> float:
 
 
 def value_of(value: object, name: str, score_range: tuple[float, float] = (0.0, 1.0)) -> Any:  # noqa: ANN401
-    """Return the value of a record's cell; raises ValueError with the fault."""
+    """Return a cell's sentence, score, likelihood or list, as column `name` wants; may raise ValueError."""
     if name == "score":
         return score_of(value, score_range)
     if name == "likelihood":

@@ -26,7 +26,7 @@ class RecordKind(StrEnum):
 class Record:
     """Fields of all records: a stable id and provenance.
 
-    An empty `id` is replaced by a hash of the text when the record is stored. `subset` names a part of a test
+    An empty `id` is replaced by a hash of all other fields on storing. `subset` names a part of a test
     set (STS12's "MSRpar"), `label` a class that is not a score, `source_id` the record that it was made from,
     `generator` the model that wrote or labelled it, `instruction` the prompt or sampler.
     """
@@ -34,7 +34,7 @@ class Record:
     kind: ClassVar[RecordKind]
     text_fields: ClassVar[tuple[str, ...]]
     optional_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that most records of a kind lack; empty, they are no column and no part of an id."""
+    """Fields that most records of a kind leave empty; an empty one gets no column and does not enter ids."""
     optional_texts: ClassVar[tuple[str, ...]] = ()
     """The optional fields that hold sentences."""
 
@@ -109,7 +109,7 @@ class Triplet(Record):
 
     `scores` are a teacher's, in any range: for the anchor with the positive, the negative, and each further
     negative, in this order. They are empty without a teacher. `former_positive` is the positive before a step
-    chose another label, which may be the same; no trainer reads it.
+    relabelled the record, perhaps with the same positive; no trainer reads it.
     """
 
     kind = RecordKind.TRIPLET

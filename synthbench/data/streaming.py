@@ -79,9 +79,9 @@ def some_records(folder: Path) -> list[Record]:
 
 
 def some_anchors(folder: Path) -> list[str]:
-    """Return at most 200 first sentences of pairs and triplets, chosen by their hashes.
+    """Return at most 200 anchors (first sentences of pairs and triplets), chosen by their hashes.
 
-    Data sets made from the same sentences return mostly the same ones. Other kinds return none.
+    Data sets made from the same sentences return mostly the same anchors; other kinds return none.
     """
     kind = read_manifest(folder).kind
     if kind not in ANCHORED:

@@ -23,7 +23,7 @@ class AddressFiles:
         self._folder = root / FOLDER
 
     def of(self, experiment: str) -> dict[str, str]:
-        """Return the addresses of an experiment's last runs."""
+        """Return address -> stage identity for an experiment's last runs."""
         try:
             known = read_sealed(
                 self.file(experiment),
@@ -40,7 +40,7 @@ class AddressFiles:
         write_sealed(self.file(experiment), {"addresses": merged})
 
     def forget(self, experiment: str) -> None:
-        """Forget an experiment's last run."""
+        """Delete an experiment's addresses."""
         self.file(experiment).unlink(missing_ok=True)
 
     def experiments(self) -> list[str]:
@@ -59,7 +59,7 @@ class AddressObjects:
         self._objects = objects
 
     def of(self, experiment: str) -> dict[str, str]:
-        """Return the addresses of an experiment's last runs."""
+        """Return address -> stage identity for an experiment's last runs."""
         found: dict[str, str] = {}
         for entry in self._entries(experiment):
             with suppress(FileNotFoundError):
@@ -75,7 +75,7 @@ class AddressObjects:
         self._objects.delete(earlier)
 
     def forget(self, experiment: str) -> None:
-        """Forget an experiment's last run."""
+        """Delete an experiment's addresses."""
         self._objects.delete([entry.key for entry in self._entries(experiment)])
 
     def experiments(self) -> list[str]:

@@ -70,7 +70,7 @@ def dataset_folder(work: Workspace) -> Path:
 
 
 def model_folder(artifact: Path) -> Path:
-    """Return the model folder of a train stage, or of the model that a select stage chose."""
+    """Return the folder of a train stage's model, or of the model that a select stage chose."""
     if not (artifact / CHOICE_FILE).is_file():
         return artifact
     identity = str(read_json(artifact / CHOICE_FILE, Choice)["identity"])
@@ -113,7 +113,7 @@ def chosen_by(choice: Mapping[str, Any], stage: Stage) -> Stage:
 
 @contextmanager
 def _foreign(identity: str) -> Iterator[None]:
-    """Turn the fault of a file that no such stage writes into an ArtifactDamagedError."""
+    """Turn a UserError in the block into an ArtifactDamagedError: no such stage writes such a file."""
     try:
         yield
     except UserError as error:
@@ -124,7 +124,7 @@ class Artifacts:
     """Reads artifacts. Each file is hashed before its first use, whatever its size.
 
     Methods raise ArtifactDamagedError for a damaged file. Artifacts that no run needs may be missing.
-    `say` reports other damage.
+    `say` reports damage outside artifacts.
     """
 
     def __init__(self, store: Store, say: Callable[[str], None] = lambda _: None) -> None:

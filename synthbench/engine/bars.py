@@ -19,13 +19,13 @@ BAR_WIDTH = 8
 
 
 def _monitor(task: Task) -> "RunMonitor | None":
-    """Return the run's monitor, None for a bar within a stage."""
+    """Return the monitor of the run's bar, None for the bar of a task within a stage."""
     monitor: RunMonitor | None = task.fields.get("monitor")
     return monitor
 
 
 class _Title(ProgressColumn):
-    """The running stages, or the name of a task within a stage."""
+    """The column left of a bar: the running stages, or the name of a task within a stage."""
 
     def render(self, task: Task) -> Text:
         monitor = _monitor(task)

@@ -70,7 +70,7 @@ def take_inventory(store: Store) -> Inventory:
 
 
 def _holding(store: Store, entry: StoreEntry) -> Holding:
-    """Return an artifact with the facts of its record, which may be damaged."""
+    """Return an artifact with kind and inputs from its record; kind "damaged" if the record is unreadable."""
     identity, spec = entry.identity, (store.info(entry.identity) or {}).get("spec") or {}
     inputs = tuple(spec.get("inputs", {}).values())
     kind = str(spec.get("kind", "damaged"))
@@ -123,7 +123,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
 
 
 def _remove(store: Store, holding: Holding) -> None:
-    """Remove an artifact or unfinished work; `clean` removes orphaned attempts and rubbish all at once."""
+    """Remove an artifact or unfinished work; `clean` removes all other kinds of holdings itself."""
     if holding.folder == store.unfinished.folder(holding.identity):
         store.rubbish.discard(holding.folder)
         store.forget_work(holding.identity)

@@ -16,17 +16,17 @@ SETTINGS = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 ABSENT = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
-"""Parts of errors from a credential lookup: cloud machines get credentials from these addresses."""
+"""Parts of errors if no credentials are found; the addresses give cloud machines their credentials."""
 _EXPIRED = linear_pattern(
     r"\b(ExpiredToken|ExpiredTokenException|TokenRefreshRequired|ExpiredAuthenticationToken"
     r"|TokenRetrievalError|UnauthorizedSSOTokenError|SSOTokenLoadError|still expired)\b"
 )
-"""Codes of services, and errors of botocore, for credentials whose time is over."""
+"""Services' error codes, and botocore's errors, for expired credentials."""
 _WHY = "`aws sts get-caller-identity` says why"
 _FROM_VARIABLES = "env"
 """botocore's name for credentials in environment variables, which nobody can renew while a process runs."""
 PROVIDER = "External AWS credential provider"
-"""Part of errors from asking botocore for credentials, such as while a role's service is away."""
+"""Part of obstore's errors if botocore gives no credentials, such as while a role's service is down."""
 TTL = timedelta(minutes=10)
 """How long obstore uses credentials. botocore renews those that end within ten minutes."""
 
@@ -57,7 +57,7 @@ def aws_credentials() -> "Boto3CredentialProvider":
 
 
 def can_be_renewed(provider: Any) -> bool:  # noqa: ANN401 - the provider of obstore's store, if it has one
-    """Return whether credentials can change while this process runs, as in a file or of a role."""
+    """Return whether credentials may change while this process runs: those of files and roles may."""
     return provider is not None and provider.credentials.method != _FROM_VARIABLES
 
 

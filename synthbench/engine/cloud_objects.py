@@ -32,7 +32,7 @@ SECONDS_OF_RETRIES = 60
 SECONDS_OF_SILENCE = 60
 """A server that is silent for this long counts as unreachable."""
 QUICK_SECONDS = 10
-"""The same for requests that are worthless when late, such as a lease's renewal."""
+"""The same limit for `quick` requests, which are useless when late, such as a lease's renewal."""
 _FINAL = ("builder error", "Received redirect", "AccessDenied")
 """Parts of permanent errors, whatever the HTTP status."""
 _PASSING_STATUS = ("408", "409", "425", "429")
@@ -179,7 +179,7 @@ class CloudObjects:
             raise self._kind(error)(f"{self.url}: {self._reason(error)}") from None
 
     def _kind(self, error: Exception) -> type[UserError]:
-        """Return the sort of an error; if credentials expired, let the next request read them again."""
+        """Return the UserError class to raise; if credentials expired, the next request reads them again."""
         if has_expired(error):
             self.__dict__.pop("_store", None)
             return ExpiredError if can_be_renewed(self._credentials) else UserError
@@ -207,7 +207,7 @@ class CloudObjects:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Return whether the same request may succeed later, since no server refused it."""
+    """Return whether an error is temporary, so that the same request may succeed later."""
     text, kind = str(error), type(error).__name__
     if PROVIDER in text:
         return not any(mark in text for mark in _FINAL)

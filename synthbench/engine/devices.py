@@ -19,7 +19,7 @@ _NVIDIA = Path("/proc/driver/nvidia")
 
 @dataclass(frozen=True)
 class GPULease:
-    """A job's GPUs by name, and how many parts of each. A job without GPUs has no names."""
+    """The names of a job's GPUs, () without any, and how many of each GPU's `PARTS` the job holds."""
 
     names: tuple[str, ...] = ()
     parts: int = 0
@@ -34,7 +34,7 @@ class Devices:
         self._known: dict[str, float] = {}
 
     def check(self, stages: Iterable[Stage], num_jobs: int) -> None:
-        """Raise UserError if a stage takes more GPUs than there are, or if `num_jobs` can never run at once.
+        """Raise UserError if a stage takes more GPUs than exist, or if `num_jobs` stages never fit at once.
 
         A mix of stages may still leave jobs waiting for a GPU.
         """

@@ -10,13 +10,13 @@ from synthbench.plugins.code import content_of_synthbench
 
 @cache
 def own_code() -> str:
-    """Return the versions and code of this machine, which must be equal on all machines of a run."""
+    """Return synthbench's version and content hash, and Python's version; a run's machines must agree."""
     content, python = content_of_synthbench()[:8], sys.version.split()[0]
     return f"{version('synthbench')} (content {content}, Python {python})"
 
 
 def stays(job: StageJob) -> bool:
-    """Return whether a job runs on the run's own machine: it reads given data or asks an LLM."""
+    """Return whether a job must run on the run's own machine: it reads sources or asks an LLM."""
     return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
 
 

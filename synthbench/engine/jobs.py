@@ -25,7 +25,7 @@ from synthbench.models.warm import keep_models
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended. `executed` and `shared` stages now have artifacts, made here or elsewhere.
+    """How a job ended. `executed` stages got their artifacts here, `shared` ones earlier or elsewhere.
 
     `busy` names the process that holds a lock, in which case nothing was computed. `pending` names the LLM
     batches that unfinished stages wait for, `error` why they failed.
@@ -45,7 +45,7 @@ class StageJob:
     """Stages that run together; those in `again` are recomputed even if they are cached.
 
     `position`: the index of the first stage in the run, and the run's total. `llm`: the address of the
-    stages' LLM. `experiment` is billed for it. `tell` receives each stage's `Report`s.
+    stages' LLM. `experiment` is billed for its requests. `tell` receives each stage's `Report`s.
     """
 
     store: Store
@@ -103,7 +103,7 @@ class StageJob:
         return replace(self, progress=in_worker(self.progress), runtime=runtime, tell=tell_parent)
 
     def run_as_planned(self) -> JobOutcome:
-        """Run on another machine than the one that planned; a stage with another identity here fails."""
+        """Run on another machine than the planner's; fails if a stage's identity differs on this machine."""
         try:
             for stage in self.stages:
                 stage.check_identity()

@@ -44,7 +44,7 @@ def described(holder: bytes) -> str:
 
 
 def moment(seconds: Any, today: str = "%H:%M") -> str:  # noqa: ANN401 - a stranger may have written it
-    """Return a time of this day in the format `today`, another one with its date; "" if it is no time."""
+    """Return a time of today in the format `today`, of another day with its date; "" if it is no number."""
     try:
         found = time.localtime(float(seconds))
     except (TypeError, ValueError, OverflowError, OSError):

@@ -18,10 +18,10 @@ Found = TypeVar("Found")
 
 @dataclass
 class Listing:
-    """A snapshot of artifacts, their attempts, and the records read since.
+    """A snapshot of artifacts, their attempts' files, and the records read since, all by identity.
 
-    `only`: the artifacts that it knows, None for all. `strays` are foreign keys, such as a file manager's
-    files.
+    `only`: the identities that the snapshot covers, None for all. `strays` are foreign keys, such as a file
+    manager's files.
     """
 
     only: frozenset[str] | None = None
@@ -31,7 +31,7 @@ class Listing:
     strays: list[str] = field(default_factory=list)
 
     def knows(self, identity: str) -> bool:
-        """Return whether it would hold this artifact if the store does."""
+        """Return whether the snapshot covers this identity, whether or not its artifact exists."""
         return self.only is None or identity in self.only
 
 

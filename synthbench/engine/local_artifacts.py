@@ -97,7 +97,7 @@ class LocalArtifacts:
         """Do nothing: the caller holds the lock, so `publish` may replace any artifact."""
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
-        """Rename a finished output into place."""
+        """Rename a finished output into place; always True: no other machine can be first."""
         self.discard(identity)
         folder = self.folder(identity)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ class LocalContents:
                 os.utime(self._root / artifact_key(identity) / STAGE_FILE)
 
     def unfinished(self) -> Iterator[StoreEntry]:
-        """Yield nothing: a local store's unfinished work is its machine's."""
+        """Yield nothing: only shared stores hold unfinished work; local work is in `Store.unfinished`."""
         return iter(())
 
     def lost(self) -> list[Holding]:
@@ -163,7 +163,7 @@ class LocalContents:
         return (folder for folder in (self._root / "artifacts").glob("*/*") if self._is_own(folder))
 
     def _is_own(self, folder: Path) -> bool:
-        """Return whether this folder is an artifact's, at its expected path."""
+        """Return whether this is an artifact's folder: it is named by an identity and lies at its path."""
         is_there = is_identity(folder.name) and folder == self._root / artifact_key(folder.name)
         return is_there and folder.is_dir()
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SECONDS_FOR_LAST_LINES = 5.0
 SECONDS_TO_END = 60.0
-"""How long a worker that is asked to end may save its work and await the answers it has paid for."""
+"""Time limit of a terminated worker to save its work and await LLM answers that are already paid."""
 
 
 class InProcess(Executor):
@@ -54,7 +54,7 @@ class InProcess(Executor):
 
 @dataclass(frozen=True)
 class _Worker:
-    """A process and the GPUs that it sees for its lifetime; None: the same as this process.
+    """A process, and the GPUs that it sees for its lifetime; `sees` None: the same as this process.
 
     Each worker is a pool of one, since the death of a process breaks its pool.
     """

@@ -67,7 +67,7 @@ class LocalLeases:
         return found
 
     def remove_dead(self) -> None:
-        """Remove the leases of killed runs; the other files of locks serve the next holder."""
+        """Remove the leases of killed runs; stages' lock files stay, since their next holder reuses them."""
         for lock in self.folder.glob(f"{RUN}*.lock"):
             self._is_held(lock)
 

@@ -63,7 +63,7 @@ class Locks:
                 leases.remove_dead()
 
     def remove_dead(self, identity: str) -> None:
-        """Remove the stage's lease if this process has seen it expire: its next worker may be a new one."""
+        """Remove a stage's lease if this process saw it expire; a new worker would wait to see that."""
         if self.shared is not None:
             with suppress(UserError):
                 self.shared.remove_dead(identity)

@@ -40,12 +40,12 @@ class _Reports:
 
     @property
     def rate(self) -> float | None:
-        """Units a second, None if unknown."""
+        """Units per second, None if unknown."""
         return (self.done - self.first) / (self.last - self.began) if self.last > self.began else None
 
 
 class StageTask(BaseModel):
-    """A running stage's task: its units done, of how many, and how many a second (None: unknown)."""
+    """A running stage's task: units done, total units, and units per second (None: unknown)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -198,7 +198,7 @@ class RunMonitor:
 
     @property
     def waits(self) -> str:
-        """The stages that other processes are computing, and these processes, as text."""
+        """Which stages other processes are computing, and which processes, as text."""
         with self._lock:
             return "; ".join(self._busy.values())
 
@@ -217,7 +217,7 @@ class RunMonitor:
         return TimeLeft(seconds / self.num_processes, is_least)
 
     def _report(self, stages: Sequence[Stage]) -> "_Reports | None":
-        """Return the reports of the task that a group has open; stages that run together share one."""
+        """Return the reports of a group's open task, which its stages share; None if no task is open."""
         found = (self._reports.get(stage.identity) for stage in stages)
         return next((report for report in found if report is not None), None)
 

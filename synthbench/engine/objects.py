@@ -14,7 +14,7 @@ from synthbench.base.durability import PASSING, is_stray, open_file, sync_file, 
 from synthbench.base.errors import UserError
 
 TEMPORARY = ".new-"
-"""Prefix of the names of incomplete files."""
+"""Prefix of incomplete files' names; listings leave them out."""
 TRIES = 3
 """How often an object is read before its content counts as damaged: a network may truncate replies."""
 _GONE = (FileNotFoundError, NotADirectoryError)
@@ -118,7 +118,7 @@ class FolderObjects:
                             yield ListedObject(key, status.st_size, status.st_mtime)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, but no stray files, which are in use elsewhere."""
+        """Delete objects; leave the files of file managers and network file systems (`is_stray`)."""
         with self._errors():
             for key in keys:
                 file = self._file(key)

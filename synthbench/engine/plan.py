@@ -21,7 +21,7 @@ from synthbench.engine.store import Store
 class PlannedRun:
     """A row with one seed, and the stages that its results are read from.
 
-    `data`: each candidate's parts, by the identity of its model ("" without a model).
+    `data`: identity of each candidate's model ("" without a model) -> the candidate's parts.
     """
 
     variant: Variant
@@ -50,7 +50,7 @@ class Plan:
     """All runs of an experiment; `stages` holds each identity once, inputs first.
 
     `not_at_hand`: messages on missing data or models, each with the sources concerned. `unsure`: identities
-    that depend on these; a run will compute others.
+    that depend on these; in a run the stages will have other identities.
     """
 
     experiment: Experiment

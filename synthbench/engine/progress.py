@@ -109,7 +109,7 @@ class _PlainTask:
 def progress_for_people(
     *, is_quiet: bool = False, is_verbose: bool = False
 ) -> "QuietProgress | PlainProgress | RichProgress":
-    """Return bars if standard error is a terminal, else plain lines; quiet: neither.
+    """Return bars if standard error is a terminal, else plain lines; with `is_quiet`, neither.
 
     Bars show the running stages, so only `is_verbose` prints a line for each start, too.
     """
@@ -135,7 +135,7 @@ def in_worker(progress: Progress) -> "QuietProgress | PlainProgress":
 
 
 def about(progress: Progress, stage: str) -> Progress:
-    """Return progress whose lines name the stage. Bars already appear below its name."""
+    """Return a display whose lines begin with the stage; bars are unchanged, as they show the stage."""
     return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress
 
 

@@ -21,22 +21,23 @@ from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.server import SECONDS_BETWEEN_LOOKS
 
 JOBS_PER_CORE, LEAST_JOBS = 2, 32
-"""Jobs submitted to Ray: so many per live core, so that no core idles between jobs, and at least so many, so
-that a cluster without nodes knows what to grow for."""
+"""Most jobs submitted to Ray: `JOBS_PER_CORE` per live core, so that no core idles between jobs, but at
+least `LEAST_JOBS`, so that a cluster without nodes sees demand and grows."""
 SECONDS_TO_REPLACE = 300.0
-"""How long a stage waits at least for a node once its run has begun: a lost node may be replaced."""
+"""Minimum time that a stage of a running run waits for a fitting node: a lost node may be replaced."""
 MOST_NODES_LOST = 20
-"""Losses of a job's node that don't count as its own: a stage might be what takes its node down."""
+"""Node losses that a job survives without using retries; more may be the job's own fault."""
 SECONDS_BETWEEN_REPORTS = 2.0
 NeedsOf = Callable[[Stage, float], Needs]
 """Returns a stage's resources, from the stage and the most GPUs that a node has."""
 
 
 class RayCluster(Executor):
-    """Runs jobs on a cluster's nodes, but stages that ask an LLM or read sources on this machine.
+    """Runs jobs on a cluster's nodes; stages that ask an LLM or read sources run on this machine.
 
     So one machine writes answers and ledger, and only this machine needs the data. If a job's worker is lost,
-    the job restarts, up to `runtime.retries` times; if its node is lost, too, that does not count.
+    the job restarts, up to `runtime.retries` times. Losses of the whole node count only after
+    `MOST_NODES_LOST`.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class RayCluster(Executor):
         self._servers = RayServers(self._gpus_of_server, self._why_no_server, self._workers.elsewhere, say)
 
     def check_fit(self, stages: Iterable[Stage], say: Callable[[str], None]) -> None:
-        """Raise UserError with a line for each sort of stage that fits no node and would wait too long.
+        """Raise UserError with a line for each set of resources that fits no node, naming a stage.
 
-        If the run waits for nodes that join, only say so.
+        With `runtime.wait_for_nodes_s`, only tell `say` what the run waits for.
         """
         wrong: dict[Needs, Stage] = {}
         for stage in stages:
@@ -102,7 +103,7 @@ class RayCluster(Executor):
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs: at least one if any is running; with `seconds`, after one look."""
+        """Return finished jobs: at least one if any is unfinished; with `seconds`, look only once."""
         while self._workers or self._beside:
             finished = self._given_up() if self._nodes.look() else []
             self._servers.tend()
@@ -117,7 +118,7 @@ class RayCluster(Executor):
 
     @property
     def _most_gpus(self) -> float:
-        """The most GPUs that a node has; 1 if none has joined yet, but the user says that one will."""
+        """The most GPUs of a usable node; if no node has any, 1 for a run on `cuda`, else 0."""
         promised = 1.0 if self._runtime.device.startswith("cuda") else 0.0
         return max((node.gpus for node in self._nodes.usable), default=0.0) or promised
 
@@ -174,7 +175,7 @@ class RayCluster(Executor):
         return lost(sent.job, sent.losses, what, str(sent.needs))
 
     def _given_up(self) -> list[tuple[StageJob, JobOutcome]]:
-        """Give up jobs and servers that no node could hold for too long; return the jobs."""
+        """Give up jobs and servers that fitted no node for too long; return the jobs with their errors."""
         now, given_up = self._clock(), []
         wanted = {sent.needs for sent in self._workers.sent} | self._servers.needs
         self._unfit_since = {
@@ -197,7 +198,7 @@ class RayCluster(Executor):
 
 
 class _ProgressReports:
-    """Passes on to `tell` what the cluster's workers report of their stages."""
+    """Passes the workers' progress reports on to `tell`."""
 
     def __init__(self) -> None:
         self.tell: Callable[[str, int, int], None] = lambda *_: None
@@ -206,7 +207,7 @@ class _ProgressReports:
         self._asked: Any = None
 
     def actor(self) -> Any:  # noqa: ANN401 - Ray's
-        """Return the actor that takes the reports; on the driver's node, which stays."""
+        """Return the actor that collects the reports; it runs on the driver's node, which is not removed."""
         if self._actor is None:
             import ray
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -247,7 +248,7 @@ def ray_cluster(
     num_here: int,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[RayCluster]:
-    """Connect to the cluster and yield its executor, with `num_here` processes of this machine beside it.
+    """Connect to the cluster and yield an executor for it and for `num_here` processes of this machine.
 
     `needs` returns a stage's resources. `folder`, if there is one, must be visible to all nodes. `say`
     reports nodes that join or go.

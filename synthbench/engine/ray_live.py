@@ -15,7 +15,7 @@ from synthbench.engine.elsewhere import own_code
 from synthbench.engine.ray_nodes import INSTALL, Node, first_sentence, nodes_alive, remote
 
 SECONDS_TO_ANSWER = 120.0
-"""Seconds: a fresh node has to start a Python process and import synthbench."""
+"""Time limit of a node's answer: a fresh one has to start a Python process and import synthbench."""
 SECONDS_BETWEEN_LOOKS = 5.0
 RETRIES_TO_LOOK = 3
 
@@ -30,9 +30,9 @@ class FoundNode:
 
 
 class LiveNodes:
-    """The nodes that are alive now. Each is asked once for its code, and whether it sees `folder`.
+    """The nodes that are alive now, each checked once for its code and for access to `marker`'s folder.
 
-    All are asked side by side. `usable` are those without a fault; `refused` are the others' ids.
+    The checks run in parallel. `refused`: ids of nodes with a fault; `usable`: all other nodes alive.
     """
 
     def __init__(self, marker: Path | None, say: Callable[[str], None]) -> None:
@@ -46,11 +46,11 @@ class LiveNodes:
 
     @property
     def usable(self) -> list[Node]:
-        """The nodes that are alive, but for those that have been refused."""
+        """The nodes that are alive and not refused."""
         return [node for node in self.alive if node.identity not in self.refused]
 
     def check(self) -> None:
-        """Look, and wait for the answers of all nodes.
+        """List the nodes, and wait for the answers of all.
 
         Raises UserError with a line for each node that has other code, or does not see the folder.
         """
@@ -62,9 +62,9 @@ class LiveNodes:
             raise UserError(*problems)
 
     def look(self) -> bool:
-        """Look again if the last look is a while ago; name new nodes, and refuse those with a fault.
+        """List the nodes anew, every few seconds at most; report changes, and refuse nodes with a fault.
 
-        Returns whether it looked.
+        Returns whether it listed them.
         """
         if time.monotonic() - self._looked < SECONDS_BETWEEN_LOOKS:
             return False
@@ -97,7 +97,7 @@ class LiveNodes:
                 self._asked[ask(self._marker)] = (node, self._looked)
 
     def _answers(self, wait_s: float) -> list[str]:
-        """Take the answers that have come; return the faults of the nodes that are still alive."""
+        """Take the answers that have come, refuse nodes with a fault, and return the faults."""
         import ray
 
         if not self._asked:
@@ -140,7 +140,7 @@ class LiveNodes:
 
 @contextmanager
 def marker_in(folder: Path | None) -> Iterator[Path | None]:
-    """Yield a file in the folder that this process has locked, None without a folder."""
+    """Yield a new file in the folder, locked by this process; None without a folder."""
     if folder is None:
         yield None
         return

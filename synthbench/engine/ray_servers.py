@@ -1,8 +1,8 @@
 """Servers of local models on a Ray cluster: actors that hold GPUs and start the program on their node.
 
-The processes that ask say in a file of the run's folder that they want a server (`llm/server.py`). The
-driver locks that file, starts the actors, and writes their addresses into it. It ends them when no stage that
-asks is under way, so that other stages get the GPUs.
+A process that asks a local model requests its server in a file of the run's folder (`llm/server.py`). The
+driver locks that file, starts the actors, and writes their addresses into it. It ends the actors when no
+running stage asks the model any more, so that other stages get the GPUs.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from synthbench.llm.server_programs import check_program
 
 CORES = 1
 MOST_STARTS = 20
-"""Starts of a replica in a run: a server that ends by itself, or whose node is lost, starts again."""
+"""Maximum starts per replica in a run: a server that ends by itself, or loses its node, starts again."""
 
 
 class ModelServer:
@@ -94,7 +94,7 @@ def forwarded(host: str, port: int) -> int:
 
 @dataclass
 class _Replica:
-    """An actor, the call that it has been asked, and its address once it is healthy."""
+    """A `ModelServer` actor, its pending call (`serve`, then `watch`), and its address once healthy."""
 
     actor: Any
     call: Any
@@ -103,9 +103,9 @@ class _Replica:
 
 @dataclass
 class _Servers:
-    """The servers of an LLM that processes want, each with these resources.
+    """The requested servers of an LLM; `needs` are the resources of each.
 
-    `file` has been locked since, and tells those processes the addresses.
+    `file`, which the driver keeps locked, tells the processes that asked for them the addresses.
     """
 
     file: IO[str]
@@ -118,7 +118,7 @@ class _Servers:
         write_state(self.file, {"addresses": addresses, "is_ready": True} if addresses else {"wanted": True})
 
     def fail(self, why: str) -> None:
-        """End the servers; the processes that want them get the reason."""
+        """End the servers, and write the reason for the processes that requested them."""
         write_state(self.file, {"error": why})
         self.end()
 
@@ -130,7 +130,7 @@ class _Servers:
 
 @dataclass
 class _Service:
-    """An LLM that stages ask: how many of its stages are under way, and its servers once they are wanted."""
+    """An LLM that stages ask: how many of these stages run now, and its servers once requested."""
 
     endpoint: Endpoint
     num_stages: int = 0
@@ -138,10 +138,10 @@ class _Service:
 
 
 class RayServers:
-    """The servers of a run.
+    """The model servers of a run. No method blocks.
 
-    `gpus_of` returns how many GPUs a server takes, `why_not` why no node can hold it, `options` further
-    options of actors. Nothing here waits.
+    `gpus_of` returns how many GPUs a server takes, `why_not` why no node can hold it ("" if one can),
+    `options` further options of actors.
     """
 
     def __init__(
@@ -155,16 +155,16 @@ class RayServers:
         self._services: dict[Path, _Service] = {}
 
     def __bool__(self) -> bool:
-        """Whether a stage that asks a served LLM is under way."""
+        """Whether a stage that asks a served LLM is running."""
         return bool(self._services)
 
     def begin(self, endpoint: Endpoint) -> None:
-        """Note that a stage begins that may ask this LLM."""
+        """Note the start of a stage that may ask this LLM."""
         service = self._services.setdefault(server_file(endpoint), _Service(endpoint))
         service.num_stages += 1
 
     def end(self, endpoint: Endpoint) -> None:
-        """Note that it has ended; the last one's end ends the servers."""
+        """Note the end of such a stage; the last one ends the LLM's servers."""
         file = server_file(endpoint)
         service = self._services[file]
         service.num_stages -= 1
@@ -178,18 +178,18 @@ class RayServers:
 
     @property
     def needs(self) -> set[Needs]:
-        """The resources of the servers that are wanted."""
+        """The resources of the requested servers."""
         found = (service.servers for service in self._services.values())
         return {servers.needs for servers in found if servers is not None and servers.replicas}
 
     def give_up(self, needs: Needs, why: str) -> None:
-        """End the servers with these resources; the processes that want them get the reason."""
+        """End the servers with these resources, and write the reason for the processes that ask them."""
         for service in self._services.values():
             if service.servers is not None and service.servers.needs == needs:
                 service.servers.fail(f"{service.endpoint.section}: its server {why}")
 
     def tend(self) -> None:
-        """Start servers that are wanted, and tell the addresses of those that are healthy."""
+        """Start requested servers, restart lost ones, and write the addresses of healthy ones."""
         for file, service in self._services.items():
             if service.servers is None:
                 self._start_if_wanted(file, service)

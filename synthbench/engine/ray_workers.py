@@ -31,7 +31,7 @@ class Sent:
 
     @property
     def purpose(self) -> str:
-        """The stage whose shard this is, if it takes a GPU: an actor keeps the models of one such stage."""
+        """For a shard with a GPU, the identity of its stage, whose models an actor keeps; else ""."""
         return self.job.stages[0].paid_by if self.needs.gpus else ""
 
     @property
@@ -59,7 +59,7 @@ class Loss:
 
     @property
     def is_the_nodes(self) -> bool:
-        """Whether the node went, too: it was taken away, or its machine failed."""
+        """Whether the whole node was lost: preempted, or its machine failed."""
         from ray.exceptions import ActorUnavailableError, NodeDiedError
 
         went = isinstance(self.error, NodeDiedError | ActorUnavailableError)
@@ -68,14 +68,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A node that runs no job, since it has other code; `problem` says which."""
+    """A node that refused a job, since its code differs from the driver's; `problem` names both."""
 
     node: str
     problem: str
 
 
 class Reports:
-    """An actor that takes the progress of stages from all workers, for the driver."""
+    """An actor that collects the progress of stages from all workers for the driver."""
 
     def __init__(self) -> None:
         self._latest: dict[str, tuple[int, int]] = {}
@@ -85,7 +85,7 @@ class Reports:
         self._latest[identity] = (done, total)
 
     def taken(self) -> Mapping[str, tuple[int, int]]:
-        """Return what has been told since the last call, the latest of each stage."""
+        """Return and clear the latest progress of each stage reported since the last call: (done, total)."""
         latest, self._latest = self._latest, {}
         return latest
 
@@ -98,7 +98,7 @@ class RayWorkers:
     an actor. The first actor with a GPU runs the waiting shards one after another, and ends when none waits.
     So no actor holds a GPU idle.
 
-    `reports` returns the actor that takes their progress. `avoided` are the ids of nodes that get no job.
+    `reports` returns the actor that collects progress. `avoided` are the ids of nodes that get no job.
     """
 
     def __init__(self, reports: Callable[[], Any] = lambda: None, avoided: Collection[str] = ()) -> None:
@@ -137,7 +137,7 @@ class RayWorkers:
             self._running[task(sent.packed(), own_code(), self._reports())] = (sent, None)
 
     def give_up(self, sent: Sent) -> None:
-        """Take back a job that waits for a node."""
+        """Cancel a job that waits for a node."""
         import ray
 
         for reference, (each, actor) in list(self._running.items()):
@@ -202,7 +202,7 @@ class Keeper:
 
 
 def run_job(sent: bytes, code: str, reports: Any = None) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
-    """Run a job on a node, unless this has other code than the driver's `code`, or other identities."""
+    """Run a job on this node; a Refusal if its code differs from the driver's `code`."""
     if own_code() != code:
         import ray
 

@@ -45,7 +45,7 @@ class _StoredSpec(_Stored):
 
 
 class _StageRecord(_Stored):
-    """The fields of a record that are read; earlier versions omitted some."""
+    """The fields of an artifact's record that are read; earlier versions omitted some."""
 
     files: dict[Any, _StoredFile]
     label: str | None = None
@@ -130,7 +130,7 @@ def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
 
 
 def _fault_of_name(name: str) -> str:
-    """Return why this file name is invalid in an artifact, "" if it is valid."""
+    """Return why this file name is invalid in an artifact (a predicate: "is too long"), "" if valid."""
     parts = name.split("/")
     if "\\" in name or any(part in ("", ".", "..") for part in parts):
         return "may lie outside the artifact"

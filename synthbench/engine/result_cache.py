@@ -1,4 +1,4 @@
-"""A cache of figures computed from artifacts, on which no stage depends: data checks, item noise."""
+"""A cache of figures computed from artifacts (data checks, item noise); no stage depends on it."""
 
 import hashlib
 import json
@@ -26,8 +26,8 @@ class ResultCache:
     def get(self, compute: Callable[[], Any], *key: object, of: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
         """Return the cached value of a key, else compute and cache it.
 
-        The value stays cached while the artifacts `of` are in the store. Damaged values are reported and
-        recomputed. On a full disk nothing is cached.
+        The value stays cached while all artifacts in `of` (their identities) are in the store. Damaged values
+        are reported and recomputed. On a full disk nothing is cached.
         """
         file = self.file(*key)
         try:
@@ -43,7 +43,7 @@ class ResultCache:
         return value
 
     def file(self, *key: object) -> Path:
-        """Return the sealed file of a key's value, which may not exist yet."""
+        """Return the JSON file, with a checksum, that caches a key's value; it may not exist yet."""
         digest = hashlib.sha256(json.dumps([LAYOUT, self._version, *key]).encode()).hexdigest()
         return self._artifacts.root / FOLDER / f"{digest}.json"
 

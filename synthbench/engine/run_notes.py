@@ -1,7 +1,7 @@
-"""A run's note in its store: how far it is, what failed, what it paid. `status` reads it on any machine.
+"""A run's note in its store: progress, failures and costs, which `status` shows on any machine.
 
 A note is an object `runs/<name of the run's lease>.json`, which the run rewrites while it goes on. Nothing
-depends on it: it may be missing, old or damaged. It is read as a stranger's.
+depends on it: it may be missing, old or damaged. Readers don't trust it: others may write to the store.
 """
 
 import os
@@ -28,11 +28,11 @@ MOST_CHARACTERS = 300
 
 
 class RunNote(BaseModel):
-    """What a run tells about itself. Times are in seconds since 1970, by the clock of the run's machine.
+    """A run's report on itself. Times are in seconds since 1970, by the clock of the run's machine.
 
-    `left` is the time left, in words. `failures` are lines on the first failed stages. `usd` and `tokens` are
-    those of the experiment's LLMs so far, with requests in flight at their maximum. `end` says how the run
-    ended; "" while it goes on.
+    `told` is the time of the report. `left` is the time left, in words. `failures` has a line for each of the
+    first failed stages. `usd` and `tokens` are what the experiment has spent on LLMs so far; requests in
+    flight count with their expected cost. `end` says how the run ended; "" while it goes on.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,10 +61,10 @@ Spent = tuple[float, int]
 def telling(
     store: Store, name: str, experiment: str, monitor: RunMonitor, spent: Callable[[], Spent]
 ) -> Iterator[None]:
-    """Keep the note of the run `name` up to date while it goes on, and say in the end how it ended.
+    """Keep the note of the run `name` up to date within the block; at its end, note how the run ended.
 
-    A run that computes nothing leaves all notes as they are. With its first note, a run removes those of
-    earlier runs of the experiment, unless these go on. A store that refuses notes does not disturb the run.
+    A run that computes nothing leaves all notes as they are. The first note replaces the notes of the
+    experiment's earlier runs, unless these still go on. A store that refuses notes does not disturb the run.
     """
     objects, began = objects_of(store), time.time()
     has_told = False
@@ -112,7 +112,7 @@ def telling(
 
 
 def notes(store: Store) -> dict[str, RunNote]:
-    """Return the readable notes of a store, by the names of the runs' leases."""
+    """Return the readable notes of a store: name of the run's lease -> note."""
     objects = objects_of(store)
     found: dict[str, RunNote] = {}
     for entry in sorted(objects.list(FOLDER), key=lambda entry: entry.key):
@@ -129,7 +129,7 @@ def forget(store: Store, experiments: Collection[str]) -> None:
 
 
 def objects_of(store: Store) -> Objects:
-    """Return the objects of a store, without retries; a local store's are files below its root."""
+    """Return access to a store's objects, without retries; in a local store, to the files below its root."""
     return FolderObjects(store.root) if store.shared is None else store.shared.objects.inner
 
 

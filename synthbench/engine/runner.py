@@ -24,15 +24,16 @@ from synthbench.llm.endpoint_check import check_endpoint
 
 SECONDS_BETWEEN_ATTEMPTS = 0.3
 UsableStages = dict[tuple[str, bool], bool]
-"""Results of artifact checks, by identity and thoroughness."""
+"""(identity, whether the check was thorough) -> whether the artifact is usable."""
 
 
 @dataclass
 class RunReport:
     """The outcome of a run's `num_needed` missing stages.
 
-    `pending` stages wait for an LLM's batch, `held_up` stages for pending ones. `skipped` stages depend on
-    failed ones. `is_data_faulty`: the data are invalid, so nothing was generated or trained.
+    Other processes computed the `shared` stages. `pending` stages wait for an LLM's batch. `held_up` stages
+    depend on pending ones, `skipped` stages on failed ones. `is_data_faulty`: the data are invalid, so
+    nothing was generated or trained.
     """
 
     num_needed: int = 0
@@ -68,7 +69,7 @@ class RunReport:
 
     @property
     def num_settled(self) -> int:
-        """The number of settled stages: computed, shared, failed, skipped or pending."""
+        """The number of settled stages: computed, shared, failed, skipped, pending or held up."""
         done = len(self.executed) + len(self.shared)
         return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
 
@@ -77,7 +78,7 @@ def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
     """Return the identities of stages that match `--force` patterns, and of all that depend on them.
 
     A pattern is a kind ("train"), or a shell glob over "kind label" as `plan` prints it.
-    Raises UserError if one matches nothing.
+    Raises UserError if a pattern matches nothing.
     """
     chosen: set[str] = set()
     for pattern in patterns:
@@ -113,7 +114,10 @@ class Runner:
     monitor: RunMonitor = field(default_factory=RunMonitor)
     """Tracks the run's progress, for display."""
     asking: CountedHold | None = None
-    """Holds the ledger while stages ask LLMs; left once the executor's workers have ended. None: its own."""
+    """Holds the ledger of LLM answers while stages ask LLMs; None: the runner makes its own.
+
+    The caller closes it after the executor's workers have ended.
+    """
 
     def needed(
         self, plan: Plan, forced: Collection[str] = (), also: Iterable[Stage] = ()
@@ -155,7 +159,7 @@ class Runner:
         return {stage.identity: stage for stage in found}
 
     def _usable(self, stage: Stage, known: UsableStages, *, thorough: bool) -> bool:
-        """Return whether the artifact is whole. A Select also needs its chosen model."""
+        """Return whether the artifact is whole; for a select stage, also whether its chosen model is."""
         key = (stage.identity, thorough)
         if key not in known:
             known[key] = self._is_whole(stage, thorough=thorough)
@@ -166,7 +170,7 @@ class Runner:
         return known[key]
 
     def _discard_choice(self, stage: Stage) -> None:
-        """Discard a Select whose model is gone, unless another process is recomputing it or already has."""
+        """Discard a select stage's artifact if its model is gone and no other process is recomputing it."""
         with (
             contextlib.suppress(StageBusyError, ArtifactDamagedError),
             self.store.locks.stage(stage.identity, str(stage)),
@@ -193,7 +197,10 @@ class Runner:
         return True
 
     def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
-        """Discard a damaged artifact, unless another process is recomputing it or already has."""
+        """Discard a damaged artifact and return False; return True if another process has recomputed it.
+
+        While another process is recomputing it, nothing is discarded.
+        """
         try:
             with self.store.locks.stage(stage.identity, str(stage)):
                 try:
@@ -216,10 +223,10 @@ class Runner:
         also: Iterable[Stage] = (),
         once_read: Callable[[], object] = lambda: None,
     ) -> RunReport:
-        """Compute the missing stages, and those of `also`. Sources are read first: invalid data cost nothing.
+        """Compute the missing stages of the plan and of `also`; the identities in `forced` count as missing.
 
-        `once_read` is called when valid sources have been read, before anything else is computed. A failed or
-        pending stage holds up only the stages that depend on it.
+        Sources are read first; if their data are invalid, nothing else is computed. Otherwise `once_read` is
+        called before the other stages. A failed or pending stage holds up only stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
         also = tuple(also)
@@ -235,7 +242,7 @@ class Runner:
         self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
 
     def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> RunReport:
-        """Recompute a damaged or foreign artifact, with its missing inputs."""
+        """Recompute a damaged artifact, or one that its stage can't have written, with its missing inputs."""
         if not damage.is_foreign:
             self._is_whole(stage, thorough=True)
         else:
@@ -367,7 +374,7 @@ class Runner:
         self.monitor.left_out(stage.identity for stage in stages)
 
     def _say_held(self, stages: Sequence[Stage], by: tuple[str, str], said: set[str]) -> None:
-        """Say once who holds what a group needs, and for what."""
+        """Report, once per stage, that a group waits; `by`: the process it waits for, and what that does."""
         self.monitor.put_back(stages, by[0])
         for stage in stages:
             if stage.identity not in said:

@@ -1,4 +1,4 @@
-"""A stage's unfinished work, and its copy in a shared store (`shared_work` says which objects)."""
+"""A stage's unfinished work, and its copy in a shared store (`shared_work` lists the objects)."""
 
 import hashlib
 import os
@@ -16,11 +16,11 @@ from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL
 
 FOLDER = "unfinished/"
 MOST_BYTES_OF_A_PART = 16_000_000
-"""Limit of a part of the journal. Smaller parts are joined, so that their number grows slowly."""
+"""Maximum size of an uploaded part of the journal. Smaller parts are joined, so that there are few."""
 MARK = "save"
 """The file in the work's folder that names the newest save of this work."""
 _LEAVING = "leaving"
-"""The folder beside it with links to files on their way to the store."""
+"""The folder in the work's folder with hard links to the files that are being uploaded."""
 Version = tuple[int, int]
 """A file's size in bytes and modification time in nanoseconds: it changes with the content."""
 Part = tuple[int, int, str]
@@ -29,7 +29,7 @@ Part = tuple[int, int, str]
 
 @dataclass(frozen=True, order=True)
 class Save:
-    """A prefix with unfinished work: its epoch, and a unique id."""
+    """A saved copy of unfinished work: its epoch and a unique id, which name the prefix of its objects."""
 
     epoch: int
     name: str
@@ -40,26 +40,26 @@ class Save:
 
 @dataclass
 class SavedStage:
-    """A stage's work on this machine, and what of it is in the store."""
+    """A stage's unfinished work on this machine, and the parts of it that are in the store."""
 
     identity: str
     folder: Path
     save: Save
     former: list[str]
-    """Keys of former saves, which the first one of this process replaces."""
+    """Keys of the objects of former saves; this process's first save deletes them."""
     came_with: object = None
-    """The state of the work as another machine had left it; None if it is this machine's."""
+    """`state` as another machine left it, if the work was downloaded; None for this machine's own work."""
     is_over: bool = False
     _uploaded: set[str] = field(default_factory=set)
     _hashes: dict[tuple[str, Version], str] = field(default_factory=dict)
     _parts: list[Part] = field(default_factory=list)
     _journal: int = 0
-    """The inode of the journal: another file is uploaded anew."""
+    """The inode of the uploaded journal; a journal that is another file is uploaded from its beginning."""
     _last: object = None
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What changes with each checkpoint and each finished unit; empty before the first."""
+        """The versions of checkpoints and journal, to notice new work; empty if there is none."""
         files = ((name, version_of(file)) for name, file in checkpoint_files(self.folder))
         journal = self.folder / JOURNAL
         return (*files, *((journal.stat().st_ino, journal.stat().st_size) if journal.is_file() else ()))
@@ -70,9 +70,9 @@ class SavedStage:
         return bool(self.former or self._uploaded)
 
     def upload(self, objects: Objects) -> None:
-        """Save the work, if it changed.
+        """Upload the work, if it changed since the last save.
 
-        Raises UserError if the store can't take it, OSError if files change meanwhile; a later call goes on.
+        Raises UserError if the store can't take it, OSError if files change meanwhile; a later call resumes.
         """
         state = self.state
         if state == self._last or not (state or self.has_saved):
@@ -99,7 +99,7 @@ class SavedStage:
         return f"{FOLDER}{self.identity}/{self.save}/{name}"
 
     def _checkpoints(self, objects: Objects, leaving: Path) -> dict[str, Any]:
-        """Upload new files of checkpoints; return the records of all."""
+        """Upload new checkpoint files; return name -> record (size, time, SHA-256) of all of them."""
         files = {name: (file, version_of(file)) for name, file in checkpoint_files(self.folder)}
         # Trainings delete former checkpoints: links keep them until they are uploaded.
         new = {
@@ -125,7 +125,7 @@ class SavedStage:
         }
 
     def _journal_parts(self, objects: Objects) -> dict[str, Any]:
-        """Upload the journal's new end; return the records of its parts."""
+        """Upload the new end of the journal; return name -> record (size, SHA-256) of all its parts."""
         journal = self.folder / JOURNAL
         if not journal.is_file():
             self._parts = []
@@ -160,7 +160,7 @@ class SavedStage:
 
 
 def checkpoint_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files of checkpoints with their names in the work's folder; raises FileNotFoundError."""
+    """Yield (path relative to the work's folder, file) for each checkpoint file."""
     for file in sorted((folder / CHECKPOINTS).rglob("*")):
         if not is_stray(file.name) and not file.is_symlink() and file.is_file():
             yield file.relative_to(folder).as_posix(), file
@@ -173,7 +173,7 @@ def version_of(file: Path) -> Version:
 
 
 def _linked(file: Path, link: Path) -> Path:
-    """Return a second name of a file; the file itself where the file system knows none."""
+    """Create a hard link to a file and return it; return the file if the file system has no hard links."""
     try:
         os.link(file, link)
     except FileNotFoundError:

@@ -57,7 +57,7 @@ class Schedule:
         return group
 
     def finish(self, identities: Iterable[str]) -> None:
-        """Note that these artifacts now exist."""
+        """Note that these artifacts now exist, which may make stages ready."""
         for identity in identities:
             for dependent in self._dependents[identity]:
                 self._num_missing[dependent] -= 1

@@ -1,11 +1,11 @@
 """Artifacts that machines share through a network folder or an object store.
 
     artifacts/<2 digits>/<identity>/stage.json   the commit: written last, created once
-    attempts/<identity>/<attempt>/...            the files of an artifact, below a prefix of their own
+    attempts/<identity>/<attempt>/...            the files of one computation of an artifact
     unfinished/<identity>/<epoch>-<save>/...     work in progress, for another machine to resume
     leases/<name>/<epoch>                        who computes a stage, runs or cleans
     addresses/<experiment>/<entry>.json          what an experiment's last run used
-    used/<run>.json                              what a run needed, as old as its start
+    used/<run>.json                              the artifacts that a run needs; written at its start
 
 Correctness never depends on leases, which only avoid duplicate work: the first commit counts.
 """
@@ -26,11 +26,11 @@ from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
 
 FEW = 500
-"""Up to this many artifacts are listed one by one, else with the rest of the store: 1,000 files a request."""
+"""Up to this many artifacts are looked up one by one; for more, the whole store is listed."""
 
 
 class SharedArtifacts:
-    """Artifacts as a commit and an attempt's files; `copies` are this machine's copies."""
+    """Artifacts of a shared store, each a commit and an attempt's files; `copies` are this machine's."""
 
     def __init__(self, objects: PatientObjects, copies: LocalArtifacts) -> None:
         self._objects = objects
@@ -40,7 +40,7 @@ class SharedArtifacts:
 
     @contextmanager
     def listed(self, identities: Collection[str] | None = None) -> Iterator[Listing]:
-        """Answer from a snapshot within the block: of these artifacts, None: of all."""
+        """Within the block, answer lookups of these artifacts (None: of all) from a snapshot."""
         known = self._listing
         if known is not None and (known.only is None or identities is not None):
             yield known
@@ -69,7 +69,7 @@ class SharedArtifacts:
         return list(self._objects.list(f"attempts/{identity}/"))
 
     def look_again(self) -> None:
-        """Drop the listing: other machines may have changed the store."""
+        """Drop the snapshot: other machines may have changed the store."""
         self._listing = None
 
     def has(self, identity: str) -> bool:
@@ -77,7 +77,7 @@ class SharedArtifacts:
         return self.read(identity) is not None
 
     def read(self, identity: str) -> bytes | None:
-        """Return the record, None if there is none."""
+        """Return the content of the artifact's record, which may be damaged; None if there is no artifact."""
         if self._listing is None or not self._listing.knows(identity):
             return self._read(identity)
         return self._listing.records.get(identity)
@@ -95,7 +95,7 @@ class SharedArtifacts:
         return content
 
     def attempt(self, identity: str) -> str | None:
-        """Return the committed attempt, None without a commit or if its record is damaged."""
+        """Return the id of the committed attempt; None if there is no commit or its record is damaged."""
         content = self.read(identity)
         with suppress(DamagedFileError):
             return None if content is None else str(parsed_record(content, is_shared=True)["attempt"])
@@ -104,9 +104,10 @@ class SharedArtifacts:
     def check(
         self, identity: str, record: Mapping[str, Any], names: Collection[str] | None, *, thorough: bool
     ) -> None:
-        """Compare all sizes with the record; if `thorough`, download and hash the files.
+        """Compare the sizes of all files with the record; if `thorough`, download and hash the files.
 
-        With `names`, sizes are not listed, since downloads find every fault.
+        With `names`, only these files are downloaded, and sizes are not compared: downloads find every fault.
+        Raises ArtifactDamagedError.
         """
         if names is None:
             sizes = self._sizes(identity, record["attempt"])
@@ -118,7 +119,7 @@ class SharedArtifacts:
             self._bring(identity, record, record["files"] if names is None else names)
 
     def verify(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Hash every shared file; ignores this machine's copies."""
+        """Hash every file in the shared store, not this machine's copies; raises ArtifactDamagedError."""
         self.check(identity, record, None, thorough=False)
         for name, recorded in record["files"].items():
             key = attempt_key(identity, record["attempt"], name)
@@ -127,7 +128,7 @@ class SharedArtifacts:
                 raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
 
     def fetch(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Download all files to this machine."""
+        """Download the files that this machine lacks; raises ArtifactDamagedError."""
         self._bring(identity, record, record["files"])
 
     def begin(self, identity: str) -> None:
@@ -168,7 +169,7 @@ class SharedArtifacts:
         return True
 
     def discard(self, identity: str) -> None:
-        """Remove a commit, its attempt and this machine's copy, but no attempts in progress elsewhere."""
+        """Remove a commit, its attempt and this machine's copy; attempts in progress elsewhere stay."""
         self.look_again()
         attempt = self.attempt(identity)
         self._objects.delete([commit_key(identity)])
@@ -190,7 +191,7 @@ class SharedArtifacts:
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
-        """Download files to this machine; raises ArtifactDamagedError."""
+        """Download the named files that this machine lacks; raises ArtifactDamagedError."""
         folder = self._copies.folder(identity)
         self._keep_one_attempt(identity, record)
         missing = [name for name in names if not _is_copy(folder / name, record["files"][name])]
@@ -230,7 +231,7 @@ class SharedArtifacts:
 
 
 def download(objects: PatientObjects, key: str, file: Path, name: str, recorded: Mapping[str, Any]) -> str:
-    """Download an object to a file; return its fault, "" if it is what was recorded under `name`."""
+    """Download an object to a file; return a message if it differs from the record of `name`, else ""."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{uuid.uuid4().hex}")
     try:
@@ -249,7 +250,7 @@ def download(objects: PatientObjects, key: str, file: Path, name: str, recorded:
 
 
 def _is_copy(file: Path, recorded: Mapping[str, Any]) -> bool:
-    """Return whether a cached file is unchanged since its download, or small and its hash matches."""
+    """Return whether a file has the recorded size, modification time and SHA-256."""
     if file.is_symlink() or not file.is_file():
         return False
     status = file.stat()

@@ -20,11 +20,11 @@ from synthbench.engine.shared_leases import FOLDER as LEASES
 from synthbench.engine.shared_work import SharedWork
 
 Attempt = tuple[str, str]
-"""A stage identity and an attempt id; UNFINISHED for work that was saved after its commit."""
+"""A stage identity and an attempt id; instead of the id, UNFINISHED for work saved after the commit."""
 
 
 class SharedContents:
-    """The content of a shared store. An artifact's last use is its commit, or the last note on it."""
+    """The content of a shared store. An artifact was last used at its commit or at the last note on it."""
 
     def __init__(
         self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts, work: SharedWork
@@ -35,11 +35,11 @@ class SharedContents:
         self._work = work
 
     def exists(self) -> bool:
-        """Return whether the store has ever held an artifact."""
+        """Return whether the store holds any object."""
         return bool(self._objects.list("artifacts/") or self._objects.list(""))
 
     def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
-        """Yield the artifacts whose identities start with `beginning`; their last use is their commit."""
+        """Yield the artifacts whose identities start with `beginning`, with the commit's time as last use."""
         is_folder = len(beginning) > 1 and is_identity(beginning.ljust(64, "0"))
         for entry in self._objects.list(f"artifacts/{beginning[:2]}/" if is_folder else "artifacts/"):
             identity = committed_identity(entry.key)
@@ -47,7 +47,7 @@ class SharedContents:
                 yield StoreEntry(identity, entry.modified)
 
     def measured(self) -> Iterator[StoreEntry]:
-        """Yield all artifacts with their sizes."""
+        """Yield all artifacts with their last use and their size in bytes."""
         with self._artifacts.listed() as listing:
             used, behind = self._last_used(), self._seconds_behind()
             for identity, commit in sorted(listing.commits.items()):
@@ -66,7 +66,7 @@ class SharedContents:
                     yield StoreEntry(identity, last_used + behind, sum(each.size for each in entries))
 
     def strays(self) -> list[str]:
-        """Return the foreign objects among the artifacts and attempts."""
+        """Return the keys of objects among artifacts and attempts that are neither, such as stray files."""
         with self._artifacts.listed() as listing:
             return sorted(listing.strays)
 
@@ -75,7 +75,7 @@ class SharedContents:
         self._objects.write(f"used/{uuid.uuid4().hex}.json", json.dumps(sorted(identities)).encode())
 
     def lost(self) -> list[Holding]:
-        """Return attempts that were never committed or replaced, and work saved after its commit."""
+        """Return attempts that were replaced or never committed, and work saved after its stage's commit."""
         with self._artifacts.listed() as listing:
             return [
                 Holding(
@@ -89,7 +89,7 @@ class SharedContents:
             ]
 
     def remove_lost(self) -> None:
-        """Delete what `lost` returns, and notes on artifacts that are gone."""
+        """Delete what `lost` returns, and notes of runs whose artifacts are all gone."""
         with self._artifacts.listed() as listing:
             for files in self._lost(listing).values():
                 self._objects.delete([each.key for each in files])
@@ -112,19 +112,22 @@ class SharedContents:
         return found
 
     def _saved(self) -> dict[str, list[ListedObject]]:
-        """Return the objects of unfinished work by stage."""
+        """Return a stage's identity -> the objects of its unfinished work."""
         found: dict[str, list[ListedObject]] = defaultdict(list)
         for identity, entry in self._work.entries():
             found[identity].append(entry)
         return found
 
     def _seconds_behind(self) -> float:
-        """Return how far the store's clock is behind this machine's, from the clean-up's fresh lease."""
+        """Return the seconds that the store's clock is behind this machine's; 0 outside a clean-up.
+
+        A clean-up has just written its lease, so the lease's time is the store's present time.
+        """
         seen = [entry.modified for entry in self._objects.list(f"{LEASES}{CLEANING}/")]
         return time.time() - max(seen) if seen else 0.0
 
     def _last_used(self) -> dict[str, float]:
-        """Return each artifact's last use, from the notes."""
+        """Return identity -> time of the last note of a run that needs the artifact."""
         used: dict[str, float] = {}
         for entry in self._objects.list("used/"):
             for identity in self._needed_by(entry):

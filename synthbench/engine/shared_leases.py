@@ -94,12 +94,12 @@ class SharedLeases:
 
     @property
     def objects(self) -> PatientObjects:
-        """The objects, by requests that fail after seconds: a stalled one delays a stage no longer."""
+        """Access to the objects with short time-outs and retries: a stalled request costs only seconds."""
         return self.store.quick
 
     @property
     def impatient(self) -> Objects:
-        """The objects without retries: what is late is done by the next round, or by expiry."""
+        """Access without retries: after a failure, the next renewal tries again, or the lease expires."""
         return self.store.inner.quick
 
     @contextmanager
@@ -124,14 +124,15 @@ class SharedLeases:
                 self.impatient.delete([lease.key])
 
     def holder(self, name: str) -> str:
-        """Return a description of a name's holder, "" if free; a lease seen for the first time is live."""
+        """Return a description of a name's holder, "" if free; a lease counts as live when first seen."""
         live = (content for entry, content in self._found(name) if self._is_live(entry, content))
         return next((described(content) for content in live), "")
 
     def worker(self, say: Callable[[str], None]) -> str:
         """Return a description of a live holder of any lease but CLEANING; "" once all have expired.
 
-        Watches the leases for at most one lease lifetime; `say` reports whose.
+        Watches the leases until one is renewed or all have expired, for at most about two lease lifetimes.
+        `say` reports whose leases.
         """
         began = self.watch.clock()
         first: dict[str, bytes] = {}
@@ -162,7 +163,7 @@ class SharedLeases:
         return found
 
     def remove_dead(self, name: str = "") -> None:
-        """Remove the leases of dead processes, or of one name."""
+        """Remove the leases of dead processes: all of them, or those of one name."""
         for entry, content in self._found(name):
             if not self._is_live(entry, content):
                 self._delete(entry.key)
@@ -189,24 +190,25 @@ class SharedLeases:
         return lease
 
     def _entries(self, name: str = "") -> list[ListedObject]:
-        """Return all leases; ignores foreign objects."""
+        """Return the leases of a name, or all; ignores objects that are no leases."""
         found = self.objects.list(f"{FOLDER}{name}/" if name else FOLDER)
         return [entry for entry in found if _KEY.fullmatch(entry.key)]
 
     def _found(self, name: str = "") -> Iterator[tuple[ListedObject, bytes]]:
-        """Yield all leases with their contents, without those that are released meanwhile."""
+        """Yield the leases of a name, or all, with their contents; leaves out leases released meanwhile."""
         for entry in self._entries(name):
             with suppress(FileNotFoundError):
                 yield entry, self.objects.read(entry.key)[:MOST_BYTES]
 
     def _is_live(self, entry: ListedObject, content: bytes) -> bool:
-        """Return whether a lease is live: not expired, and its holder is no dead process of this machine."""
+        """Return whether a lease has not expired and its holder is not known to be dead."""
         return self._runs_here(content) is not False and self.watch.age(entry, content) <= self.seconds
 
     def _runs_here(self, content: bytes) -> bool | None:
-        """Return whether the holder has the lease; None if it is, or may be, on another machine.
+        """Return whether the holder is a live process of this machine; None if it may be on another one.
 
-        Machines with a common home folder share one cache, but not their processes.
+        Also False for a lease that this process has released. Hosts are compared, too, since machines with a
+        common home folder share one cache.
         """
         import psutil
 

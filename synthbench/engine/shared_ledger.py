@@ -29,7 +29,7 @@ from synthbench.llm.ledger_copy import LedgerCopy, Row
 FOLDER = "ledger/"
 LEASE = "llm-ledger"
 TURN = "turn"
-"""The file beside the copy with the id of this machine's last turn, which its entries carry."""
+"""The file, beside the copy, with the id of this machine's last turn; the turn's entries have that id."""
 BYTES_OF_A_MERGED_ENTRY = 8_000_000
 """Size at which a merged entry is closed; a machine reads at most `durability.MOST_BYTES` at once."""
 MOST_READS = 5
@@ -45,15 +45,15 @@ class LocalLedger:
         return ExitStack()
 
     def send(self) -> None:
-        """Do nothing."""
+        """Do nothing: all processes use one file."""
 
     def receive(self) -> None:
-        """Do nothing."""
+        """Do nothing: all processes use one file."""
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """An entry of the shared ledger, or a merged one; its rows change the ledger from `first` to `last`."""
+    """An entry of the shared ledger; a merged one replaces the entries with numbers `first` to `last`."""
 
     key: str
     first: int
@@ -61,7 +61,7 @@ class LedgerEntry:
 
     @property
     def is_merged(self) -> bool:
-        """Whether it stands for several entries."""
+        """Whether it replaces several entries."""
         return self.key.startswith(f"{FOLDER}merged/")
 
 
@@ -210,7 +210,7 @@ class SharedLedger:
 
     @contextmanager
     def _copy(self) -> Iterator[LedgerCopy]:
-        """Yield this machine's copy; one process at a time sends or receives."""
+        """Yield this machine's copy, locked: one process at a time sends or receives."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with lock(self._folder / "sending"), closing(LedgerCopy(self._folder / FILE)) as copy:
             yield copy
@@ -221,7 +221,7 @@ def _name(number: int) -> str:
 
 
 def _gap(after: int, entries: Iterable[LedgerEntry]) -> str | None:
-    """Return the name of the first missing entry, None if none is."""
+    """Return the name of the first missing entry after a number, None if none is missing."""
     for entry in entries:
         if entry.first > after + 1:
             return _name(after + 1)
@@ -230,7 +230,7 @@ def _gap(after: int, entries: Iterable[LedgerEntry]) -> str | None:
 
 
 class CountedHold(AbstractContextManager["CountedHold"]):
-    """Holds the ledger while any of several jobs uses it; left at the end of the block."""
+    """Holds the ledger while any of several jobs uses it; the end of the block releases it."""
 
     def __init__(self, hold: Callable[[], AbstractContextManager[object]]) -> None:
         self._hold = hold
@@ -241,7 +241,7 @@ class CountedHold(AbstractContextManager["CountedHold"]):
         self._held.close()
 
     def enter(self) -> str:
-        """Note a user and return ""; if another process holds the ledger, return which."""
+        """Register a job and return ""; if another process holds the ledger, return its description."""
         try:
             if not self._num_users:
                 self._held.enter_context(self._hold())
@@ -251,7 +251,7 @@ class CountedHold(AbstractContextManager["CountedHold"]):
         return ""
 
     def leave(self) -> None:
-        """Note that a user has ended."""
+        """Unregister a job; after the last one, the ledger is released."""
         self._num_users -= 1
         if not self._num_users:
             self._held.close()

@@ -3,8 +3,9 @@
     unfinished/<identity>/<epoch>-<save>/stage.json    the work's files, each with its checksum: written last
     unfinished/<identity>/<epoch>-<save>/<SHA-256>     the content of a file, or of a part of the journal
 
-Who takes a stage over begins the next epoch, below a prefix of its own: a slow former worker overwrites
-nothing. The newest epoch counts; of equal ones, begun while the store was away, the larger.
+A process that takes over a stage begins the next epoch, below a prefix of its own: a slow former worker
+overwrites nothing. The newest epoch counts. If two saves have the same epoch, since the store could not be
+reached, the larger one counts.
 """
 
 import hashlib
@@ -38,18 +39,18 @@ from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL, UnfinishedWork
 from synthbench.engine.workspace import Journal
 
 LOOKS_PER_LEASE = 12
-"""How often new work is looked for while a lease without renewal would expire: every 5 s."""
+"""How often per lease lifetime (60 s) new work is looked for and saved: every 5 s."""
 _COMING = "coming"
-"""The folder in the work's folder with files on their way from the store."""
+"""The folder in the work's folder with the files that are being downloaded."""
 _SAVE = linear_pattern(r"unfinished/([0-9a-f]{64})/([0-9]{8,12})-([0-9a-f]{32})/([0-9a-z.]{1,64})")
 _FILE = linear_pattern(rf"(?:{CHECKPOINTS}/.+|{re.escape(JOURNAL)}/[0-9]{{15}})", re.DOTALL)
 NO_SAVE = Save(-1, "")
 
 
 class SharedWork:
-    """The unfinished work in a shared store. What can't be saved delays no stage, and is tried again later.
+    """The unfinished work in a shared store. A save that fails delays no stage, and is tried again later.
 
-    A lease that is not renewed for `seconds` expires.
+    `seconds` is the lifetime of a lease without renewal; work is saved several times in it.
     """
 
     def __init__(self, objects: PatientObjects, here: UnfinishedWork, seconds: float) -> None:
@@ -66,9 +67,9 @@ class SharedWork:
                 yield found[1], entry
 
     def bring(self, identity: str, check: Callable[[Path], object]) -> None:
-        """Replace this machine's work by that of the store if another machine went on since.
+        """Replace this machine's unfinished work by the store's, if another machine has gone further.
 
-        Work for whose folder `check` raises UserError is not taken.
+        `check` gets the folder of the downloaded work; if it raises UserError, that work is not used.
         """
         folder = self._here.folder(identity)
         entries = self._objects.list(f"{FOLDER}{identity}/")
@@ -93,7 +94,7 @@ class SharedWork:
 
     @contextmanager
     def saving(self, identities: Collection[str]) -> Iterator[None]:
-        """Save the stages' work while they are computed, and once more if they stop before they are done."""
+        """Within the block, save the stages' work at intervals; at its end, save unfinished stages again."""
         stop = threading.Event()
         saver = threading.Thread(target=self._save_until, args=(stop, identities), daemon=True)
         saver.start()
@@ -110,7 +111,7 @@ class SharedWork:
                     self._save(identities)
 
     def save(self, identity: str) -> None:
-        """Save the stage's work, if it changed and the store takes it; files must not change meanwhile."""
+        """Save the stage's work if it changed; errors, also of files that change meanwhile, are ignored."""
         if (stage := self._stages.get(identity)) is None:
             return
         with self._one_at_a_time, suppress(UserError, OSError):
@@ -119,7 +120,7 @@ class SharedWork:
             self._delete(f"{FOLDER}{identity}/{stage.save}/")
 
     def forget(self, identity: str) -> None:
-        """Remove a stage's work from the store; `clean` removes what can't be removed now."""
+        """Remove a stage's work from the store; if the store fails, `synthbench clean` removes it later."""
         stage = self._stages.pop(identity, None)
         if stage is not None:
             stage.is_over = True
@@ -141,7 +142,10 @@ class SharedWork:
             self.save(identity)
 
     def _drop_what_nobody_can_use(self, identities: Collection[str], error: Exception) -> None:
-        """Drop work of another machine with which a stage failed before it had done anything itself."""
+        """Drop another machine's work if the stage failed with it before making progress of its own.
+
+        A UserError, a damaged artifact or a lack of memory drops nothing: the work did not cause it.
+        """
         is_short_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
         if is_short_of_memory or isinstance(error, UserError | PendingError | ArtifactDamagedError):
             return
@@ -155,7 +159,7 @@ class SharedWork:
                 )
 
     def _saves(self, entries: Collection[ListedObject]) -> dict[Save, Mapping[str, Any]]:
-        """Return the whole saves among a stage's objects, with their records."""
+        """Return the complete saves among a stage's objects, with their records."""
         found: dict[Save, Mapping[str, Any]] = {}
         for entry in entries:
             parts = _SAVE.fullmatch(entry.key)
@@ -169,7 +173,7 @@ class SharedWork:
     def _download(
         self, identity: str, save: Save, record: Mapping[str, Any], check: Callable[[Path], object]
     ) -> bool:
-        """Replace the work here by a save; False, and no change, if it is not whole or fails the check."""
+        """Replace this machine's work by a save; return False, and keep it, for an unusable save."""
         folder = self._here.folder(identity)
         coming = folder / _COMING
         shutil.rmtree(coming, ignore_errors=True)
@@ -209,7 +213,7 @@ def _join_journal(folder: Path) -> None:
 
 
 def _replace(here: Path, new: Path) -> None:
-    """Move a file or folder to its final name, where it replaces what is there; it need not exist."""
+    """Replace the file or folder `here` by `new`; if there is no `new`, only remove `here`."""
     if here.is_dir():
         shutil.rmtree(here)
     here.unlink(missing_ok=True)
@@ -218,7 +222,7 @@ def _replace(here: Path, new: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[Save, str]:
-    """Return the newest save of the work here, and its fingerprint if another machine wrote it."""
+    """Return the newest save of this machine's work, and its fingerprint, "" if it was not downloaded."""
     try:
         save, _, fingerprint = (folder / MARK).read_text(encoding="utf-8").partition(" ")
         epoch, _, name = save.partition("-")
@@ -228,7 +232,7 @@ def _mark(folder: Path) -> tuple[Save, str]:
 
 
 def _fingerprint(record: Mapping[str, Any]) -> str:
-    """Return a hash of a save's record: who wrote the save may go on."""
+    """Return a hash of a save's record, which changes when its writer saves again."""
     return hashlib.sha256(seal(record).encode()).hexdigest()
 
 

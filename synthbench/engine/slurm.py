@@ -59,7 +59,7 @@ class Slurm:
     logs: Path
 
     def check(self, script: Script, needs: Needs) -> None:
-        """Raise UserError if Slurm would refuse such tasks."""
+        """Raise UserError if Slurm would refuse a task with this script and these needs."""
         self._sbatch(script, needs, 1, "--test-only")
 
     def submit(self, script: Script, needs: Needs, number: int) -> str:
@@ -97,7 +97,7 @@ class Slurm:
 
 
 def requeue(task: str) -> None:
-    """Put a task, which calls this itself, back into Slurm's queue."""
+    """Put the calling task back into Slurm's queue; `task` is its id."""
     _called("scontrol", "requeue", task)
 
 
@@ -117,7 +117,7 @@ def _called(*command: str, text: str = "") -> "subprocess.CompletedProcess[str]"
 
 
 def _refusal(said: str, chosen: Mapping[str, str], needs: Needs) -> str:
-    """Return in one line why Slurm refused an array, and which key of the file to change."""
+    """Return one line: why Slurm refused an array, and which key of the experiment file to change."""
     lines = (line.partition(" error: ")[2] or line for line in map(str.strip, said.splitlines()) if line)
     reason = "; ".join(dict.fromkeys(lines)) or "no reason given"
     for key, hint in _HINTS.items():

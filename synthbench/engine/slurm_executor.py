@@ -43,10 +43,10 @@ class _Sent:
 
 
 class SlurmArrays(Executor):
-    """Runs jobs in Slurm's tasks, but stages that ask an LLM or read sources on this machine.
+    """Runs jobs in Slurm's tasks; stages that ask an LLM or read sources run on this machine.
 
-    If a job's task dies, the job restarts, up to `retries` times. A task that ends for its time limit, or is
-    preempted, is no loss.
+    If a job's task dies, the job restarts, up to `retries` times. A restart after a time limit or a
+    preemption does not count.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class SlurmArrays(Executor):
             self._put(_Sent(job, self._gpus_of(job.stages[0])))
 
     def wait(self, seconds: float | None = None) -> Finished:
-        """Return finished jobs: at least one if any is running; with `seconds`, after one look.
+        """Return finished jobs: waits for at least one if any is running; with `seconds`, looks only once.
 
-        Raises UserError if no task can work.
+        Raises UserError if a task can't work, if Slurm refuses tasks, or if they end before they take a job.
         """
         while self._sent or self._beside:
             here = self._beside.wait(SECONDS_BETWEEN_LOOKS if self._sent else seconds)
@@ -119,7 +119,7 @@ class SlurmArrays(Executor):
         return finished
 
     def _dead(self) -> dict[int, Left]:
-        """Return the jobs whose tasks no longer work, if it is time to ask Slurm."""
+        """Return the jobs whose tasks have ended, by number; {} if it is too early to ask Slurm again."""
         tasks = self._pool.look(Counter(sent.gpus for sent in self._sent.values()))
         dead = {}
         for number, sent in self._sent.items():
@@ -130,7 +130,7 @@ class SlurmArrays(Executor):
         return dead
 
     def _again(self, sent: _Sent, left: Left) -> JobOutcome | None:
-        """Queue a job that its task left; return its outcome if it was lost too often."""
+        """Queue an unfinished job again; if it was lost too often, return its failure instead."""
         sent.losses += left.is_loss
         if sent.losses > self._retries:
             return lost(sent.job, sent.losses, left.reason, str(self._pool.kinds[sent.gpus]))
@@ -140,7 +140,7 @@ class SlurmArrays(Executor):
 
 
 def kinds_of_tasks(needs: Iterable[Needs]) -> dict[int, Needs]:
-    """Return by number of GPUs the resources of tasks that can run any of these stages."""
+    """Return number of GPUs -> the resources of a task that can run every stage with as many GPUs."""
     kinds: dict[int, Needs] = {}
     for need in needs:
         gpus = math.ceil(need.gpus)
@@ -158,9 +158,9 @@ def slurm_arrays(
     logs: Path,
     num_here: int,
 ) -> Iterator[SlurmArrays]:
-    """Yield the executor, with `num_here` processes of this machine beside it; in the end, no task is left.
+    """Yield an executor over Slurm's tasks and `num_here` processes here; at the end, cancel the tasks.
 
-    `logs`: a folder for the tasks' logs, which all nodes see.
+    `logs`: the folder for the tasks' logs; all nodes must see it.
 
     Raises UserError if the store is not shared, or if Slurm is not here or would refuse the tasks.
     """

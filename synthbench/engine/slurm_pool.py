@@ -1,4 +1,4 @@
-"""The tasks of a run in Slurm: as many as there is work for, counted now and then."""
+"""The tasks of a run in Slurm: submits as many as there are jobs, up to the limit."""
 
 import time
 from collections import Counter
@@ -12,12 +12,12 @@ from synthbench.engine.slurm import WAITING, WORKING, Script, Slurm, TaskState
 SECONDS_BETWEEN_COUNTS = 15.0
 """Seconds between two questions to Slurm's controller, which many users share."""
 MOST_FRUITLESS = 3
-"""How often all tasks may end in a row before one has taken a job."""
+"""How many times in a row all tasks may end without having taken a job."""
 
 
 @dataclass
 class TaskPool:
-    """The tasks of a run. `kinds` has their resources, by their GPUs; `script` returns what one runs.
+    """The tasks of a run. By a task's number of GPUs: `kinds` has its resources, `script` returns its script.
 
     Each number of GPUs has arrays of its own, since all tasks of an array are equal.
     """
@@ -27,7 +27,7 @@ class TaskPool:
     script: Callable[[int], Script]
     say: Callable[[str], None]
     _gpus_of: dict[str, int] = field(default_factory=dict)
-    """The GPUs of each array's tasks, by the array's id."""
+    """Array's id -> number of GPUs of each of its tasks."""
     _counted: float = float("-inf")
     _num_fruitless: int = 0
     _told: str = ""
@@ -38,10 +38,10 @@ class TaskPool:
             self.slurm.check(self.script(gpus), needs)
 
     def look(self, num_jobs: Mapping[int, int]) -> dict[str, TaskState] | None:
-        """Return the tasks that Slurm knows, and submit those missing for the jobs, given by GPUs.
+        """Submit the tasks that the jobs still need, and return the tasks that Slurm knows, by id.
 
-        None if it is too early to ask again, or if Slurm does not answer. Raises UserError if Slurm refuses,
-        or if tasks end before they take a job.
+        `num_jobs`: number of GPUs -> number of jobs. Returns None if it is too early to ask again, or if
+        Slurm does not answer. Raises UserError if Slurm refuses, or if tasks end before they take a job.
         """
         now = time.monotonic()
         if now - self._counted < SECONDS_BETWEEN_COUNTS:

@@ -1,8 +1,8 @@
 """The queue between a run and its Slurm tasks: objects of the shared store.
 
-`slurm/RUN/` holds for each job `jobs/GPUS/NUMBER`, `claims/NUMBER` once a task has taken it, which can only
-be created once, and `ended/NUMBER`. `code` says which code the run has; without it the run is over. Others
-may write to the store, so what is unpickled is signed with the run's key, which only its tasks get.
+`slurm/RUN/` holds for each job `jobs/GPUS/NUMBER`, then `claims/NUMBER`, which only one task can create, and
+`ended/NUMBER` with its outcome. `code` names the run's version of the code; without `code`, the run is over.
+Others may write to the store, so pickles are signed with the run's key, which only its tasks get.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.patience import PatientObjects
 
 KEY_VARIABLE = "SYNTHBENCH_SLURM_KEY"
-"""Holds the run's key in its tasks."""
+"""The environment variable that gives a task the run's key."""
 FOLDER = "slurm"
 _KEY = linear_pattern(r"slurm/[0-9a-f]{32}/(jobs/[0-9]{1,3}|claims|ended|refused)/([0-9_]{1,40})")
 
 
 @dataclass(frozen=True)
 class Left:
-    """A job that its task left unfinished, and why; `is_loss`: the task died, so that counts as a try."""
+    """Why a task left its job unfinished; `is_loss`: the task died, which counts as a failed try."""
 
     reason: str
     is_loss: bool = False
@@ -36,7 +36,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Entries:
-    """What the queue holds: numbers of jobs by GPUs, of claims and ended jobs; tasks that refused to work."""
+    """A listing of the queue: number of GPUs -> jobs, claimed jobs, ended jobs; tasks that can't work."""
 
     is_open: bool = False
     jobs: dict[int, list[int]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Queue:
         return self._unsigned("code") or ""
 
     def put(self, number: int, gpus: int, job: StageJob) -> None:
-        """Add a job for a task with so many GPUs."""
+        """Add a job for a task with `gpus` GPUs."""
         self.objects.write(*self._signed(f"jobs/{gpus}/{number}", job))
 
     def look(self) -> Entries:
@@ -83,7 +83,7 @@ class Queue:
         return Entries(self._name("code") in names, jobs, claims, ended, tuple(sorted(found["refused"])))
 
     def claim(self, number: int, task: str) -> bool:
-        """Take a job for a task; False if another task has."""
+        """Take a job for a task; False if another task has taken it."""
         return self.objects.create(*self._signed(f"claims/{number}", task))
 
     def taker(self, number: int) -> str:
@@ -91,7 +91,7 @@ class Queue:
         return self._unsigned(f"claims/{number}") or ""
 
     def job(self, number: int, gpus: int) -> StageJob | None:
-        """Return a job; None if it has ended meanwhile. Raises UserError if the run has not written it."""
+        """Return a job, None if it has ended meanwhile; raises UserError if it lacks the run's signature."""
         found: StageJob | None = self._unsigned(f"jobs/{gpus}/{number}")
         if found is None:
             self.objects.delete([self._name(f"claims/{number}")])
@@ -102,7 +102,7 @@ class Queue:
         self.objects.create(*self._signed(f"ended/{number}", outcome))
 
     def outcome(self, number: int) -> JobOutcome | Left:
-        """Return how a job ended; raises UserError if no task of the run has written it."""
+        """Return how a job ended; raises UserError if that lacks the run's signature."""
         found = self._unsigned(f"ended/{number}")
         return found if isinstance(found, JobOutcome | Left) else Left("its outcome vanished", is_loss=True)
 
@@ -116,11 +116,11 @@ class Queue:
         self.objects.write(*self._signed(f"refused/{task}", reason))
 
     def refusal(self, task: str) -> str:
-        """Return why a task can't work; raises UserError if no task of the run has written it."""
+        """Return why a task can't work; raises UserError if that lacks the run's signature."""
         return str(self._unsigned(f"refused/{task}"))
 
     def close(self) -> None:
-        """Remove everything; tasks that look there end."""
+        """Remove the queue, which ends the tasks that look at it."""
         self.objects.delete([self._name("code")])
         self.objects.delete([entry.key for entry in self.objects.list(f"{FOLDER}/{self.run}/")])
 
@@ -135,7 +135,7 @@ class Queue:
         return self._name(name), self._signature(name, content) + content
 
     def _unsigned(self, name: str) -> Any:  # noqa: ANN401 - what was put there
-        """Return a signed object's value, None if there is none."""
+        """Return a signed object's value, None if there is none; raises UserError for a wrong signature."""
         try:
             return pickle.loads(self.objects.checked(self._name(name), partial(self._signed_part, name)))
         except FileNotFoundError:
@@ -152,7 +152,7 @@ class Queue:
 
 
 def numbers(entries: Entries, gpus: int) -> Iterable[int]:
-    """Return the numbers of the jobs that a task with so many GPUs may take, the earliest first."""
+    """Return the numbers of the jobs that a task with `gpus` GPUs may take, the earliest first."""
     return sorted({*entries.jobs.get(gpus, ())} - entries.claims - entries.ended)
 
 

@@ -36,7 +36,7 @@ class EndingError(BaseException):
 
 @dataclass
 class SlurmTask:
-    """Takes the jobs of a queue that need `gpus` GPUs, and runs them; `name` is Slurm's for the task."""
+    """Takes the jobs of a queue that need `gpus` GPUs, and runs them; `name` is the task's id in Slurm."""
 
     queue: Queue
     store: Store
@@ -47,9 +47,10 @@ class SlurmTask:
     clock: Callable[[], float] = time.monotonic
 
     def work(self) -> None:
-        """Run jobs until the run is over or none comes for a while; raises UserError with other code.
+        """Run jobs until the run is over or no job comes for a while.
 
-        If Slurm ends the task, its job goes back into the queue, and EndingError is raised.
+        Raises UserError if this node has other code than the run. If Slurm ends the task, its job goes back
+        into the queue, and EndingError is raised.
         """
         ours, code = own_code(), self.queue.code()
         if code not in ("", ours):
@@ -72,7 +73,7 @@ class SlurmTask:
                 idle_since = self.clock()
 
     def _leave_earlier(self) -> None:
-        """Give back the jobs of this task's time before Slurm restarted it after a crash."""
+        """Give back the jobs that this task had taken before it crashed and Slurm restarted it."""
         entries = self.queue.look()
         for number in sorted(entries.claims - entries.ended):
             if self.queue.taker(number) == self.name:

@@ -75,7 +75,7 @@ class Operation(ABC):
 
     @property
     def trusted(self) -> tuple[Any, ...]:
-        """The models whose own code the experiment allows."""
+        """The models whose own Python code the experiment allows to run."""
         return ()
 
     def group(self, inputs: Mapping[str, "Stage"]) -> str:
@@ -119,7 +119,7 @@ class Stage:
     inputs: Mapping[str, "Stage"] = field(default_factory=dict)
     label: str = ""
     shards: tuple["Stage", ...] = ()
-    """Stages that each compute a part of its work; their number does not change the result."""
+    """Stages that each compute a part of this stage's work; their number does not change the result."""
     paid_by: str = ""
     """The identity of the stage billed for a shard's LLM requests; "": the shard itself."""
 
@@ -130,7 +130,7 @@ class Stage:
 
     @cached_property
     def trusted(self) -> tuple[Any, ...]:
-        """The models whose own code the experiment allows in this stage: its own, and its inputs'."""
+        """The models whose own Python code the experiment allows to run in this stage or its ancestors."""
         found = (model for stage in ancestors([self]) for model in stage.operation.trusted)
         return tuple(dict.fromkeys(found))
 
@@ -150,7 +150,7 @@ class Stage:
 
     @property
     def stored_spec(self) -> dict[str, Any]:
-        """`spec` as stored with the artifact: without the secrets in commands."""
+        """`spec` as stored with the artifact: without the secrets in its settings."""
         return {**self.spec, "config": without_secrets(self.spec["config"])}
 
     @cached_property
@@ -186,7 +186,7 @@ class Stage:
 def ancestors(ends: Iterable[Stage], without: str | tuple[()] = ()) -> Iterator[Stage]:
     """Yield the stages and all that they depend on, each once, inputs first.
 
-    `without`: inputs whose names begin so are left out.
+    `without`: prefix of the names of inputs that are not followed; (): none.
     """
     return _reached(
         ends,

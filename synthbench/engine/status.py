@@ -1,4 +1,4 @@
-"""Who computes what in a store, how fast, what failed and what it cost: read from its leases and notes."""
+"""The state of a store's runs, from its leases and notes: who computes what, how fast, failures, costs."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ MOST_CHARACTERS = 300
 class HeldStage:
     """A stage that a process computes; `since` in seconds since 1970, None if unknown.
 
-    `task` is its progress, None if its run tells of none. `silent`: seconds since the lease was renewed.
+    `task` is its progress, None if no run reports it. `silent`: seconds since the lease was renewed.
     """
 
     label: str
@@ -31,7 +31,7 @@ class HeldStage:
 
 @dataclass(frozen=True)
 class StoreStatus:
-    """The runs of a store that told of themselves, with whether each goes on, and the stages held."""
+    """`runs`: each run's note, and whether the run goes on; `stages`: the stages being computed."""
 
     runs: tuple[tuple[RunNote, bool], ...]
     stages: tuple[HeldStage, ...]
@@ -51,7 +51,7 @@ def status_of(store: Store) -> StoreStatus:
 
 
 def _stage(lease: HeldLease, tasks: Mapping[str, StageTask]) -> HeldStage:
-    """Return what a lease tells; a stranger may have written it."""
+    """Return the content of a stage's lease, which may be invalid: others may write to the store."""
     identity, content, silent = lease
     try:
         found = json.loads(content)

@@ -89,7 +89,7 @@ class Store:
             self.shared.objects.probe()
 
     def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
-        """Look these artifacts up concurrently, None: all of the store; the block's answers are the same."""
+        """In a shared store, look up these artifacts (None: all) at once, as a snapshot for the block."""
         return self._artifacts.listed(identities)
 
     def folder(self, identity: str) -> Path:
@@ -122,7 +122,7 @@ class Store:
     def record(self, identity: str) -> dict[str, Any]:
         """Return the record written at the commit (spec, label, seconds, files).
 
-        Raises ArtifactDamagedError.
+        Raises ArtifactDamagedError if it is damaged or missing.
         """
         self.folder(identity)
         try:
@@ -165,8 +165,8 @@ class Store:
     def workspace(self, identity: str, check: Callable[[Path], object] = lambda _: None) -> Path:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        If another machine of a shared store has gone further, its work replaces the one here, unless `check`
-        raises UserError for its folder. The commit will replace any stored artifact.
+        If another machine of a shared store has gone further, its work replaces this machine's, unless
+        `check` raises UserError for its folder. The commit will replace any stored artifact.
         """
         self._artifacts.begin(identity)
         if self._shared_work is not None:
@@ -178,7 +178,7 @@ class Store:
         return nullcontext() if self._shared_work is None else self._shared_work.saving(identities)
 
     def save_work(self, identity: str) -> None:
-        """Save unfinished work to a shared store now, if it changed and the store takes it."""
+        """Save unfinished work to a shared store now, if it changed; errors of the store are ignored."""
         if self._shared_work is not None:
             self._shared_work.save(identity)
 
@@ -218,8 +218,10 @@ class Store:
         return self._publish(identity, finished)
 
     def commit_finished(self, identity: str) -> bool | None:
-        """Commit the output that an earlier process finished. Returns as `commit`; None without a whole
-        output."""
+        """Commit the output that an earlier process finished; return as `commit` does.
+
+        Returns None if there is no complete output.
+        """
         output = self.unfinished.output(identity)
         self._artifacts.begin(identity)
         try:

@@ -72,10 +72,9 @@ def shared_store(name: str, answers: Path | None = None) -> Store:
 
 
 def _local_folder(cache: Path | None) -> Path:
-    """Return the cache, or if there is none on a local disk, this user's part of the folder for temporary
-    files.
+    """Return a folder on a local disk: the cache, else this user's own in the folder for temporary files.
 
-    What is lost there, the store still has. Raises UserError if no local disk is known, or if the folder is
+    The store still has what is lost there. Raises UserError if no local disk is known, or if the folder is
     another user's.
     """
     if cache is not None and not network_file_system(cache):

@@ -11,7 +11,7 @@ from synthbench.engine.holdings import DISCARDED, UNFINISHED, Holding, files_in
 from synthbench.engine.records import STAGE_FILE
 
 CHECKPOINTS, JOURNAL = "checkpoints", "journal.jsonl"
-"""What of a stage's folder a resumed run reads."""
+"""The folder and the file, in a stage's work folder, that a resumed run reads."""
 
 
 class UnfinishedWork:
@@ -25,7 +25,7 @@ class UnfinishedWork:
         return self._folder / identity
 
     def identities(self) -> list[str]:
-        """Return the stages with unfinished work."""
+        """Return the identities of stages with unfinished work."""
         return sorted(path.name for path in self._folder.glob("*") if path.is_dir())
 
     def output(self, identity: str) -> Path:

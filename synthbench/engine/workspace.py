@@ -41,9 +41,9 @@ class Workspace:
     progress: Progress
     llm: ChatAccess | None = None
     trusted: tuple[Any, ...] = ()
-    """The models whose own code the experiment allows in the stage."""
+    """The models whose own Python code the experiment allows to run in the stage."""
     save: Callable[[], None] = not_shared
-    """Copies checkpoints and journal to a shared store; returns once they are there or can't be."""
+    """Copies checkpoints and journal to a shared store; returns once that has succeeded or failed."""
 
     @property
     def output(self) -> Path:
@@ -69,7 +69,7 @@ class Workspace:
 class Journal:
     """Journal of finished units of work, each a line of JSON with a checksum, written immediately.
 
-    A kill may truncate the last line, a bad disk damage any: call `repair` first.
+    A kill may truncate the last line, a bad disk may damage any line: call `repair` first.
     """
 
     def __init__(self, file: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
-    """Yield a line for each stage with a local language model: the tokens that it would write."""
+    """Yield a line per local language model with the tokens that it would write, or per method if unknown."""
     written: Counter[str] = Counter()
     most: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
@@ -52,7 +52,7 @@ def llm_totals(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]
 
 
 def llm_dollars(found: Sequence[StageStatus], known: StageFacts) -> tuple[float, int]:
-    """Return the known dollars for LLMs, and how many LLMs and stages that sum leaves out."""
+    """Return the known US dollars for LLMs, and the number of LLMs and stages that this sum leaves out."""
     of_llms, missing = _asked_by_llm(found, known)
     prices = [money(llm.endpoint(), amount) for llm, amount in of_llms]
     return sum(usd or 0.0 for usd in prices), prices.count(None) + missing.total()
@@ -63,7 +63,7 @@ def _asked_by_llm(
 ) -> tuple[list[tuple["NamedLLM", ChatAmount]], Counter[str]]:
     """Return total requests and tokens per LLM, and how many stages of each kind are unknown.
 
-    Steps that ask the same count once.
+    Stages that send the same requests count once.
     """
     of_llms: dict[str, tuple[NamedLLM, ChatAmount]] = {}
     missing: Counter[str] = Counter()
@@ -82,7 +82,7 @@ def _asked_by_llm(
 
 
 def _requests_of(operation: AskingOperation[Any], stage: Stage) -> str:
-    """Return what is equal for steps with equal requests: their settings but for some, and their inputs."""
+    """Return a key that stages with equal requests share: inputs, and the settings that affect requests."""
     after_answers: frozenset[str] = getattr(operation.plugin, "after_answers", frozenset())
     if not after_answers:
         return stage.identity

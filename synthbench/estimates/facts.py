@@ -43,7 +43,7 @@ SENTENCES = {kind: len(record.text_fields) for kind, record in RECORD_TYPES.item
 
 @dataclass(frozen=True)
 class ArtifactFacts:
-    """The known facts of an artifact, a data set or a model; None: unknown.
+    """What is known of an artifact: its number and kind of records, or its base model; None: unknown.
 
     `until` is the finished share of a training's steps. `free`: the model computes nothing.
     """
@@ -55,7 +55,7 @@ class ArtifactFacts:
     free: bool = False
 
     def after(self, steps: Iterable[Step]) -> "ArtifactFacts":
-        """Return the facts of the records that remain after the steps."""
+        """Return the number and kind of the records that are expected to remain after the steps."""
         size, kind = self.num_records, self.kind
         for step in steps:
             size = None if size is None else step.expected(size)
@@ -68,7 +68,7 @@ UNKNOWN = ArtifactFacts()
 
 @dataclass(frozen=True)
 class StageView:
-    """A planned or past stage: spec, plug-in, and the known facts of its inputs."""
+    """A planned or past stage: settings, plug-in, and what is known of its inputs."""
 
     kind: str
     component: str
@@ -87,7 +87,7 @@ class StageView:
 
     @property
     def data(self) -> ArtifactFacts:
-        """The facts of the records that a step or an evaluator reads."""
+        """What is known of the records that a step or an evaluator reads."""
         return self.inputs.get("task") or self.inputs.get("data") or UNKNOWN
 
     def sizes(self) -> dict[str, int]:
@@ -115,7 +115,7 @@ def expected(view: StageView) -> Expected:
 
 
 def facts_of(view: StageView) -> ArtifactFacts:
-    """Return the facts of the artifact that a stage will write."""
+    """Return what is known of the artifact that a stage will write: its records or its model."""
     if isinstance(view.plugin, Trainer):
         base, until = getattr(view.plugin, "base", None), float(view.config.get("until", 1.0))
         if isinstance(base, Pretrained):
@@ -184,7 +184,7 @@ def asked(view: StageView) -> ChatAmount | None:
 
 
 def models_of(view: StageView) -> dict[str, Shape | None]:
-    """Return the models in a stage's settings and inputs, with the size in use; None: unknown size."""
+    """Return the models in a stage's settings and inputs: name -> size, None if unknown."""
     return dict(_named([view.plugin, *(facts.base for facts in view.inputs.values())]))
 
 
@@ -214,21 +214,21 @@ _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators",
 
 
 class StageFacts:
-    """Looks up the facts of stages and artifacts, each once."""
+    """Looks up, once each, what estimates need to know of stages and artifacts."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._facts: dict[str, ArtifactFacts] = {}
 
     def view(self, stage: Stage) -> StageView:
-        """Return a stage of a plan with the facts of its inputs."""
+        """Return a planned stage with what is known of its inputs."""
         inputs = {name: self.facts(source) for name, source in stage.inputs.items()}
         plugin = getattr(stage.operation, "plugin", None)
         config, component = stage.spec["config"], stage.operation.component
         return StageView(stage.kind, component, config, plugin, inputs, is_sharded=bool(stage.shards))
 
     def facts(self, stage: Stage) -> ArtifactFacts:
-        """Return the facts of a stage's artifact, whether it exists yet or not."""
+        """Return what is known of a stage's artifact: from the store if it exists, else as expected."""
         if stage.identity not in self._facts:
             if self.store.has(stage.identity):
                 return self.stored(stage.identity)
@@ -236,7 +236,7 @@ class StageFacts:
         return self._facts[stage.identity]
 
     def stored(self, identity: str) -> ArtifactFacts:
-        """Return the facts of a stored artifact; UNKNOWN if it is gone or damaged."""
+        """Return what is known of a stored artifact; UNKNOWN if it is gone or damaged."""
         if identity not in self._facts:
             self._facts[identity] = UNKNOWN  # a stranger's record may name itself as its input
             with suppress(Exception):  # records and plug-ins of strangers may raise anything

@@ -1,4 +1,4 @@
-"""Seconds and bytes of stages: from similar past stages, else by arithmetic on a device's rates."""
+"""Estimates of stages' seconds and bytes: from similar past stages, else computed from a device's rates."""
 
 import math
 import sys
@@ -22,15 +22,15 @@ from synthbench.models.work import BYTES_READ, Shape, Work, shape_of_base
 from synthbench.plugins.model_contracts import Trainer
 
 REACHED = 0.5
-"""The assumed share of a data sheet's operations and bytes per second."""
+"""The share of a data sheet's operations and bytes per second that stages are assumed to reach."""
 USED_SHARE = 0.9
 """The share of a GPU's memory that a language model may fill with weights and caches."""
 SIZE, TIMES = 512, 20
-"""The timed product has square matrices of `SIZE` rows; the fastest of `TIMES` tries counts."""
+"""A device's rate is measured on a product of two `SIZE` x `SIZE` matrices; the fastest of `TIMES` counts."""
 SCALING = 0.85
 """n threads are assumed n ** SCALING times as fast as one: they wait for each other and for memory."""
 MOST_READ, NEAREST = 1000, 5
-"""The `MOST_READ` newest artifacts are read; the `NEAREST` past stages in size are averaged."""
+"""An estimate averages the `NEAREST` past stages in size among the `MOST_READ` newest artifacts."""
 BYTES_TRAINED, BYTES_PAUSED = 16, 12
 """Bytes per parameter: value, gradient and AdamW's two moments; in a paused training, no gradient."""
 OF_SENTENCE, OF_RECORD = 60, 20
@@ -43,7 +43,7 @@ LONGEST, HEAD = 128, 64
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU or CPU: gigabytes of memory, terabytes per second, 10^12 operations per second (no sparsity).
+    """A GPU or CPU: memory in GB, memory bandwidth in TB/s, rates in 10^12 operations/s (no sparsity).
 
     `reached` is the share of both rates that estimates assume; 1 for a measured rate.
     """
@@ -93,7 +93,7 @@ def named_gpu(name: str) -> Device:
 
 
 def this_device(runtime: Runtime) -> Device:
-    """Return the device that a run would use here. Loads torch (seconds) only if a GPU may exist."""
+    """Return the device that a run would use here. Loads torch (takes seconds) only if a GPU may exist."""
     lacks_gpu = runtime.device == "auto" and sys.platform == "linux" and lacks_nvidia()
     name = "cpu" if lacks_gpu else runtime.device
     if name != "cpu":
@@ -141,12 +141,12 @@ TIMINGS: Mapping[str, tuple[float, float, float]] = {
     "evaluate": (0.15, 2e-5, 0.75),
     "generate": (1.0, 1e-5, 0.75),
 }
-"""By kind of stage: seconds per stage, seconds per call (step, text, request, record), share of the rate.
+"""Kind of stage -> seconds per stage, seconds per call (step, text, request, record), share of the rate.
 
 Measured on two cores of a server (docs/plan.md); assumed for GPUs.
 """
 OF_A_GPU, OF_A_TEXT = 4.0, 1.4e-4
-"""Seconds more of a training on a GPU, and for each text, which one core tokenizes while the GPU waits.
+"""Extra seconds of a training on a GPU: once, and for each text, since the GPU waits for its tokens.
 
 Measured on H100s with sentences of about 20 tokens (docs/gpu.md).
 """
@@ -167,19 +167,19 @@ def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:
 
 
 def size_of(kind: str, work: Work | None, device: Device) -> float | None:
-    """Return the size that a stage's seconds grow with: computed seconds, else calls; None: unknown."""
+    """Return a stage's size, which its seconds grow with: computed seconds, else calls; None: unknown."""
     seconds = arithmetic(kind, work, device)
     return seconds if seconds is not None or work is None else work.calls
 
 
 Key = tuple[str, str, str]
-"""Kind, component and model: stages with the same key differ only in amount."""
+"""Kind, component and model: stages with the same key differ only in their amount of work."""
 Past = Mapping[Key, list[tuple[float | None, float]]]
-"""Sizes (computed seconds, else calls) and measured seconds of past stages."""
+"""Key -> (size as from `size_of`, measured seconds) of each past stage."""
 
 
 def by_similar(similar: Collection[tuple[float | None, float]], size: float | None) -> float:
-    """Return a stage's seconds from similar past stages; if sizes are known, from the nearest in size."""
+    """Estimate a stage's seconds from (size, seconds) of similar stages, those nearest in size."""
     sized = [(known, seconds) for known, seconds in similar if known]
     if not (size and sized):
         return sum(seconds for _, seconds in similar) / len(similar)
@@ -189,7 +189,7 @@ def by_similar(similar: Collection[tuple[float | None, float]], size: float | No
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds or bytes of a stage; if None, `unknown` says why."""
+    """An estimate of a stage's seconds or bytes; if `value` is None, `unknown` says why."""
 
     value: float | None
     unknown: str = ""
@@ -299,19 +299,19 @@ class Total:
         return bool(self.num_stages) and self.unknown.total() == self.num_stages
 
     def gaps(self, what: str) -> Iterator[str]:
-        """Yield a line for each reason why stages have no figure."""
+        """Yield a line for each reason why stages have no figure; `what` names the figure."""
         for why, number in self.unknown.items():
             yield f"unknown: {what} of {number} × {why}"
 
     def __str__(self) -> str:
-        """Return the sum of seconds in words, or "unknown"."""
+        """Return the sum of seconds in words, "none" without stages, or "unknown"."""
         if not self.num_stages:
             return "none"
         return "unknown" if self.is_unknown else f"{self.bound} {duration(self.value)}"
 
 
 def stored(stage: Stage, known: StageFacts) -> Figure:
-    """Return the bytes of a stage's artifact: a model, records, or scores of items."""
+    """Estimate the bytes on disk of a stage's artifact: a model, records, or scores of items."""
     facts, plugin = known.facts(stage), getattr(stage.operation, "plugin", None)
     if stage.kind in ("select", "audit") or not getattr(plugin, "takes_data", True):
         return Figure(0.0)
@@ -328,7 +328,7 @@ def stored(stage: Stage, known: StageFacts) -> Figure:
 
 
 def on_gpu(stage: Stage, known: StageFacts, gpu: Device) -> Figure:
-    """Return the peak bytes of this GPU that a stage fills: weights, activations and caches.
+    """Estimate the GPU memory in bytes that a stage needs at its peak: weights, activations and caches.
 
     A language model writes as many texts at once as fit into memory.
     """

@@ -19,7 +19,7 @@ USES_MODELS = ("train", "evaluate", "generate")
 
 
 def needs_of(stage: Stage, num_gpus: float, *, known: StageFacts, runtime: Runtime) -> Needs:
-    """Return a stage's needs: those in `runtime.resources` for its kind, the rest from its models' sizes.
+    """Return a stage's cores, GPUs and memory: from `runtime.resources` for its kind, else from its models.
 
     A stage with a model takes a GPU if a machine has one (`num_gpus`: the most on one machine) and the
     runtime's device allows it. A training on several GPUs takes all of them, whatever `resources` states.
@@ -43,7 +43,7 @@ def needs_of(stage: Stage, num_gpus: float, *, known: StageFacts, runtime: Runti
 
 
 def _bytes_of_steps(stage: Stage, known: StageFacts) -> float:
-    """Return the bytes that a prepare stage's steps state as their need."""
+    """Return the bytes of memory that a prepare stage's steps state to need; 0 for other stages."""
     size, operation = known.view(stage).data.num_records, stage.operation
     if size is None:
         return 0.0

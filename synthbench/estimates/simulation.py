@@ -17,9 +17,9 @@ def simulated(
 ) -> tuple[float, float]:
     """Simulate a run of the stages: each starts, in order, when its inputs and its GPUs are free.
 
-    Returns the seconds from the first stage's start to the last one's end, and the GPUs' busy share of them.
-    `seconds_of` returns the seconds that a stage takes on one GPU; None, unknown, counts as 0. A stage on
-    several devices divides its work among them. Stages without a GPU never wait for a processor core.
+    Returns the seconds from the first stage's start to the last one's end, and the share of this time for
+    which the GPUs are busy. `seconds_of` returns a stage's seconds on one GPU; None (unknown) counts as 0. A
+    stage on several devices divides its work among them. Stages without a GPU never wait for a core.
     Raises UserError if a stage takes more GPUs than there are.
     """
     devices = Devices(

@@ -33,9 +33,9 @@ class Statements:
 
 
 def write_texts(own: str, subject: Subject, parts: Sequence[ExportedPart], folder: Path) -> None:
-    """Write a card, `own`, with experiment file and lineage into a folder, which must hold nothing private.
+    """Write the card `own`, the experiment file and the lineage into a folder.
 
-    Raises UserError if a file would reveal private data.
+    Raises UserError if any file of the folder would reveal private data.
     """
     texts = {
         CARD_FILE: own,
@@ -48,7 +48,7 @@ def write_texts(own: str, subject: Subject, parts: Sequence[ExportedPart], folde
 
 
 def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
-    """Return a card: `head` is its YAML, `facts` fill the named fields of the template in `templates`."""
+    """Return a card: its YAML is `head`, and `facts` fill the fields of the template with this file name."""
     environment = templates_in("exporting/templates", autoescape=False)
     # These filters escape text from outside for Markdown.
     environment.filters |= {"text": markdown_text, "code": _code, "fenced": _fenced}
@@ -69,9 +69,9 @@ def experiment_file(subject: Subject) -> str:
 def common_facts(
     subject: Subject, statements: Statements, parts: Sequence[ExportedPart], part: str = ""
 ) -> dict[str, Any]:
-    """Return the facts of both cards: licence, origin, and commands, versions and hashes to reproduce it.
+    """Return the fields that model and data cards share: licence, origin, and how to reproduce the export.
 
-    `part` is the exported part, "" for an exported model.
+    `part` is the exported part of the data, "" for an exported model.
     """
     read: dict[str, str] = {}
     for data in parts:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DATA_FOLDER, PROVENANCE = "data", "provenance"
 FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
-"""The folder of each configuration: the columns for training; the other columns of the same rows."""
+"""Configuration -> folder. `default` has the columns for training, `provenance` the rows' other columns."""
 
 
 def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
@@ -67,9 +67,9 @@ def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, 
 
 
 def tables_of(dataset: SyntheticDataset) -> "Tables":
-    """Return the tables by configuration and split; a split's rows have the same order in both.
+    """Return configuration -> split -> table; a split's rows have the same order in both configurations.
 
-    Grades of rankings are named labels, as the library's trainer of cross-encoders expects.
+    A ranking's column `grades` is renamed `labels`, as sentence-transformers' CrossEncoderTrainer expects.
     """
     columns = TrainingColumns.of(dataset)
     splits = dict(split_tables(dataset))
@@ -109,7 +109,7 @@ def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: 
 
 
 def configurations(splits: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the card's YAML on the files, from which `load_dataset` reads the configurations."""
+    """Return the card's `configs` metadata, which tells `load_dataset` the files of each configuration."""
     return [
         {
             "config_name": name,
@@ -121,7 +121,7 @@ def configurations(splits: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _base(subject: Subject) -> str:
-    """Return the row's base if it is on the hub, else a well-known one."""
+    """Return the row's base model if it is on the hub, else USUAL_BASE."""
     on_hub = (name for name, version in subject.run.revisions if facts.is_on_hub(name, version))
     return next(on_hub, USUAL_BASE)
 

@@ -23,7 +23,7 @@ _NOT_IN_NAMES = linear_pattern(r"[^\w.-]+")
 
 
 def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Path) -> Mapping[str, str]:
-    """Write the scores into the existing, empty `folder`; return which are not in mteb's layout, and why.
+    """Write the scores into the existing, empty `folder`; return those not in mteb's layout: name -> reason.
 
     `repository` is the model's name if the scores are uploaded to it, else "". Raises UserError if no score
     can be exported.
@@ -64,13 +64,13 @@ def _hub_files(asked: Scoring, scored: Scored) -> Iterator[tuple[str, str]]:
 
 
 def _source(task: str, suite: str) -> TaskSource | None:
-    """Return the source of a standard task's test set; None for others, which may have the same name."""
+    """Return the source of a standard task's test set; None for the user's own task of the same name."""
     is_standard = not is_own(suite) and task in SUITES[suite].tasks
     return TaskSource.model_validate({"task": task, "split": "test"}) if is_standard else None
 
 
 def _meta(fingerprint: Mapping[str, str], repository: str) -> dict[str, str]:
-    """Return mteb's name and revision of the model; of a local folder's path, only the last part."""
+    """Return the model's name and revision for mteb; a local folder's name is the last part of its path."""
     (name, content), *others = fingerprint.items()
     if is_on_hub(name, content) and not others:
         return {"name": repository or name, "revision": content}

@@ -21,9 +21,9 @@ TASK_IDS = {
     "SICK-R-all": "SICK-R",
     **{name: name for name in ("AskUbuntuDupQuestions", "SciDocsRR", "StackOverflowDupQuestions")},
 }
-"""mteb's name of each task, as the hub's data sets use it. The hub's SICK-R has all pairs."""
+"""Our task's name -> mteb's, which the hub's data sets use. The hub's SICK-R has all pairs."""
 MEASURES = {"sts": "spearman_all", "reranking": "map_mixed"}
-"""The measure of the hub's scores, by evaluator."""
+"""Evaluator -> the measure that the hub compares."""
 
 
 def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -39,9 +39,9 @@ def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
 def result_files(
     source: Source | None, evaluator: str, scored: TaskScores | Evaluation, version: str, *, is_on_hub: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield file name and content if the hub can compare the scores: a whole standard task's, by its measure.
+    """Yield a file's name and content, if the scores are of a whole standard task and have the hub's measure.
 
-    `source` is that of the test set; `is_on_hub` says whether it was read from the hub.
+    `source` is the test set's source; `is_on_hub` says whether it was read from the hub.
     """
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 

@@ -1,4 +1,4 @@
-"""The facts of cards: scores with intervals, data and their making, costs, contamination."""
+"""Content of model and data cards: scores with intervals, the data, how they were made, and costs."""
 
 import json
 from collections import Counter
@@ -37,7 +37,7 @@ def is_on_hub(name: str, version: str) -> bool:
 
 @dataclass(frozen=True)
 class Score:
-    """The main score on one test set, x 100: of the exported model, and over all seeds of its row.
+    """The main score on one test set, x 100: `value` of the exported model, `mean` over its row's seeds.
 
     `over_items` and `over_seeds` are half widths of 95 % confidence intervals, None if unknown.
     """
@@ -81,7 +81,7 @@ def _over_seeds(sample: SeedScores) -> float | None:
 
 
 def _over_items(score: TaskScores, subject: Subject) -> float | None:
-    """Return the half width over test items, clustered by sentence; None if the items' scores are gone."""
+    """Return a score's `over_items`, with items clustered by sentence; None if the items' scores are gone."""
     evaluator = _evaluator(score, subject)
     if evaluator is None or not subject.store.has(score.stage):
         return None
@@ -105,9 +105,9 @@ def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:
 
 @dataclass(frozen=True)
 class ExportedPart:
-    """One part of the data: its summary, and its artifacts that the store still has.
+    """One part of the run's data: its summary, and what the store still has of it.
 
-    `costs` are those of the LLM requests for its stages and for the stages that these were made from.
+    `costs`: those of the LLM requests of the part's own stage and of the stages it was made from.
     """
 
     summary: DatasetSummary
@@ -125,7 +125,7 @@ class ExportedPart:
 
     @property
     def made_by(self) -> str:
-        """The method, or the source of the records."""
+        """The method that made the part, else "read as it is"."""
         return self.summary.method or "read as it is"
 
     @property
@@ -252,12 +252,12 @@ def language(subject: Subject) -> str:
 
 
 def is_generated_world(subject: Subject) -> bool:
-    """Return whether any data come from the generated world."""
+    """Return whether any data come from a generated world."""
     return any(isinstance(source, WorldSource) for source in sources(subject).values())
 
 
 def task_of(subject: Subject, name: str) -> Task | None:
-    """Return the standard task that a test set is, if whole and with the published split, else None."""
+    """Return the standard task that a test set is read from, None for other sources."""
     source = subject.experiment.sources.get(name)
     return TASKS[source.task] if isinstance(source, TaskSource) else None
 

@@ -12,9 +12,9 @@ from synthbench.data.exchange import check_target, replacing
 def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
     """Yield an empty folder, renamed to `target` on success.
 
-    With `force` it replaces an earlier export. Raises UserError if `target` exists without `force`, if it is
-    no export, or if it can't be written; then nothing is left behind. `force` None: the command has no such
-    option.
+    `force` True replaces an earlier export; None means that the command has no option --force. Raises
+    UserError if `target` exists without `force`, if it is no export, or if it can't be written. After any
+    error, nothing is left behind.
     """
     check_new_folder(target, force=force)
     with replacing(target, force=bool(force)) as temporary:

@@ -1,4 +1,4 @@
-"""Export the facts of a model or data set for programs: `lineage.json`."""
+"""Export how a model or data set was made, for programs: `lineage.json`."""
 
 import json
 from collections.abc import Sequence

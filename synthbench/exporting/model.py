@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 TASK_TYPES = {"sts": "semantic-similarity", "reranking": "reranking", "pairs": "binary-classification"}
-"""The hub's name for the task of each evaluator."""
+"""Evaluator -> the hub's name for the type of its task."""
 UNKNOWN = "unknown"
 
 
@@ -136,7 +136,7 @@ _TAGS = {
     "late-interaction": ("multi-vector", "colbert", "late-interaction"),
 }
 _PIPELINES = {"": "text-ranking", "dense": "sentence-similarity"}
-"""The hub's names by kind of encoder, "" for a cross-encoder, as in sentence-transformers' own cards."""
+"""Kind of encoder ("": cross-encoder) -> the hub's pipeline tag, as in sentence-transformers' cards."""
 
 
 def _encoder(artifact: Path) -> str:
@@ -171,7 +171,7 @@ def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[
 
 
 def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
-    """Yield each base and data set of the training: name, commit or content hash, whether it is on the hub.
+    """Yield each base model of the training: name, commit or content hash, whether it is on the hub.
 
     For a local folder, only the last part of its path is given.
     """
@@ -184,7 +184,7 @@ def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
 
 
 def _shape(folder: Path) -> dict[str, Any]:
-    """Return the model's facts, modules, prompts and similarity for its card, from its own files."""
+    """Return the metadata, modules, prompts and similarity function for a model's card, from its files."""
     from synthbench.base.user_files import read_json_object
 
     checkpoint = folder / CHECKPOINT_FOLDER

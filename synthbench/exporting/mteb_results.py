@@ -28,14 +28,14 @@ SAME_SCORE = {
 }
 """Score of the evaluator `sts` -> mteb's names for it (cosine of an encoder)."""
 TOLERANCE = 1e-6
-"""Permitted relative difference of two mean gold scores: ours are stored divided by their range."""
+"""Permitted relative difference from mteb's figures: our gold scores are stored scaled to [0, 1]."""
 _Parts = dict[str, dict[str, dict[str, float]]]
 """Split -> subset -> scores."""
 
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """The scores on one whole test set, and what was scored: the items and their source, by which model."""
+    """One model's scores on one whole test set, with the test items and their source."""
 
     task: str
     evaluator: str
@@ -64,9 +64,9 @@ class WrittenResults:
 def write_results(
     result: ExperimentResult, stages: Sequence[Stage], artifacts: Artifacts, folder: Path
 ) -> WrittenResults:
-    """Write a file for each run and test set that mteb has; `stages` are the experiment's current ones.
+    """Write a file for each run and each test set that mteb has; `stages` are the experiment's current ones.
 
-    Raises UserError with the reasons if there is none, or if mteb is not installed.
+    Raises UserError with the reasons if no file was written, or if mteb is not installed.
     """
     known, written = {stage.identity: stage for stage in stages}, WrittenResults()
     for run in result.runs:
@@ -90,10 +90,11 @@ def write_measured(
     folder: Path,
     written: WrittenResults,
 ) -> None:
-    """Write one model's results, its name and revision being in `meta`; add to `written` what was written.
+    """Write one model's results in mteb's layout; record in `written` what was written and left out.
 
-    Results that raise a UserError, or of a task that was already written, are left out. Raises UserError if
-    mteb is not installed.
+    `named` has pairs of a title ("STS12 by sts") and a function that loads the scores. `meta` has the model's
+    name and revision. Scores whose loading raises UserError, or whose task is already written, are left out.
+    Raises UserError if mteb is not installed.
     """
     cache, done = _result_cache(folder), set[str]()
     from mteb.models import ModelMeta
@@ -120,7 +121,10 @@ def _result_cache(folder: Path) -> Any:  # noqa: ANN401 - mteb's ResultCache
 
 
 def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> MeasuredTask:
-    """Return an experiment's scores with the items in the store; raises UserError if these are not those."""
+    """Return an experiment's scores, with the test items from the store.
+
+    Raises UserError if the stage has changed since, if only a part was scored, or if the items are gone.
+    """
     if stage is None:
         raise UserError("data, settings or mteb's version have changed since; run the experiment again")
     if scores.drawn or scores.num_dropped:
@@ -142,7 +146,7 @@ def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> 
 
 
 def _task_result(measured: MeasuredTask) -> Any:  # noqa: ANN401
-    """Return mteb's TaskResult; raises UserError if the scores are from other data than its task."""
+    """Return mteb's TaskResult; raises UserError if the scores are from other data than mteb's task."""
     from mteb.results import TaskResult
 
     if measured.evaluator == MTEB:
@@ -174,7 +178,7 @@ def _require_published(task: Any, revisions: Mapping[str, str]) -> None:  # noqa
 
 
 def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
-    """Return scores by split and subset; in `scores`, a subset's are named NAME/PART."""
+    """Return split -> subset -> scores; in `scores`, a subset's names end in /SUBSET or /SPLIT:SUBSET."""
     parts = [(split, subset) for split in task.eval_splits for subset in task.hf_subsets]
     found: _Parts = {}
     for split, subset in parts:
@@ -185,7 +189,10 @@ def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
 
 
 def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
-    """Return mteb's task on one of our STS test sets; raises UserError if there is none or no such score."""
+    """Return mteb's task for one of our STS test sets.
+
+    Raises UserError if mteb has no such task, or if the model is no encoder.
+    """
     import mteb
 
     source = measured.source

@@ -64,7 +64,7 @@ class Subject:
         return self.result.environment.get("synthbench", "")
 
     def again(self) -> str:
-        """The command that computes missing artifacts again."""
+        """Return a hint for messages: the command that computes missing artifacts again."""
         return f"`{' '.join(('synthbench run', self.result.file, *self.result.overrides))}` makes it again"
 
 

@@ -21,7 +21,7 @@ trainer = SentenceTransformerTrainer(model=model, args=args, train_dataset={trai
 trainer.train()
 """
 _DISTINCT = ', batch_sampler="no_duplicates"'
-"""Prevents a batch with a text twice, which would make it a negative of its own positive."""
+"""Keeps repeated texts out of a batch, where a text would be a negative of its own positive."""
 _CROSS_ENCODER = """\
 from datasets import load_dataset
 from sentence_transformers.cross_encoder import (
@@ -44,7 +44,7 @@ pairs = {train}.map(lambda row: {{"positive": row["sentence"]}})
 
 
 def training_code(kind: RecordKind, base: str, address: str, splits: Sequence[str]) -> str:
-    """Return Python code that trains `base` on the data set at `address`, "" if no trainer takes its kind."""
+    """Return Python code that trains `base` on the data set at `address`; "" for retrieval texts."""
     if kind is RecordKind.RETRIEVAL or not splits:
         return ""
     train = f'data["{"train" if "train" in splits else splits[0]}"]'

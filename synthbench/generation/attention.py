@@ -1,6 +1,6 @@
 """Attention of each sequence's new token to its cached keys and values.
 
-A mask makes every sequence read as many keys as the longest one. On a GPU, each reads its own only.
+With a mask, every sequence reads as many keys as the longest one. On a GPU, each reads only its own.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from synthbench.generation.memory import is_exhausted
 
 _LENGTHS: ContextVar[Tensor | None] = ContextVar("lengths", default=None)
 _AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.02, torch.float16: 0.02}
-"""Largest difference between both kinds of attention over standard normal values."""
+"""Largest permitted difference between attention by lengths and by a mask, for standard normal values."""
 
 
 @contextmanager
 def attending(lengths: Tensor | None) -> Iterator[None]:
     """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: as the mask says.
 
-    Models with their own attention, or with fewer heads of keys than of queries, follow the mask, which is
-    equal up to rounding.
+    Models with their own attention, or with fewer key heads than query heads, always follow the mask; the
+    result is equal up to rounding.
     """
     AttentionInterface.register("sdpa", _attention)
     before = _LENGTHS.set(lengths)
@@ -36,7 +36,7 @@ def attending(lengths: Tensor | None) -> Iterator[None]:
 
 
 def reads_own_lengths(device: torch.device, dtype: torch.dtype, head_size: int) -> bool:
-    """Return whether this device and version of torch attend by lengths as they do by a mask."""
+    """Return whether attention by lengths works here and agrees with attention by a mask."""
     if device.type != "cuda" or dtype not in _AGREEMENT:
         return False
     draw = torch.Generator(device).manual_seed(0)
@@ -75,7 +75,7 @@ def _attention(
 def _of_own_lengths(
     query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, scale: float | None
 ) -> Tensor:
-    """Return what each sequence's query attends to, shape (sequences, 1, heads, size).
+    """Return the attention's output (sequences, 1, heads, size); sequence i reads `lengths[i]` of its keys.
 
     Queries have the shape (sequences, heads, 1, size). Keys and values (sequences, heads, length, size) are
     stored position by position. torch's function for attention has no lengths; the operator beneath it has.

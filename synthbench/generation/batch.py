@@ -67,7 +67,7 @@ class Batch:
         return len(self._lengths) - int(np.count_nonzero(self._lengths))
 
     def admit(self, rows: Sequence[tuple[WritingRow, Sequence[int]]], prompts: PromptCache) -> None:
-        """Add rows, each with the rows of its prompts in `prompts`; there must be room for all sequences."""
+        """Add rows, each with its prompts' indices in `prompts`; there must be room for all sequences."""
         import numpy as np
 
         free = iter(np.flatnonzero(self._lengths == 0).tolist())
@@ -125,7 +125,7 @@ class Batch:
         self._append(self._sampler.choose(among, probabilities, known).tolist())
 
     def _append(self, chosen: Sequence[int]) -> None:
-        """Append the token drawn from the debiased distribution to regular and counter prompts."""
+        """Append each row's chosen token to all of its sequences, regular and counter prompts."""
         import numpy as np
 
         for row, token in zip(self.rows, chosen, strict=True):
@@ -158,7 +158,7 @@ class Batch:
 
 
 def without_gaps(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """Return the old row for each new row, so that rows of length 0 come last; shape as `lengths`.
+    """Return a permutation, new index -> old index, that puts sequences of length 0 last.
 
     Only the last sequences move, into the gaps.
     """

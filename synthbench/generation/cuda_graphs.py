@@ -23,7 +23,7 @@ class _Recording:
 
 
 class ReplayedSteps:
-    """A step (keys and values, tokens, starts, width) -> logits, recorded for each batch size and width.
+    """A step (keys and values, tokens, starts, width) -> logits; one CUDA graph per batch size and width.
 
     Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If
     recording fails for another reason than memory, `say` reports it, and all later steps run unrecorded.

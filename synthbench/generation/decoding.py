@@ -57,9 +57,10 @@ class Network:
         return bytes_per_sequence(of_token, num_layers, length, self._head.size)
 
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
-        """Read tokens (sequences, n) into `cache`, each sequence's first at its position in `starts`.
+        """Run the model over `tokens` (sequences, n), and write their keys and values into `cache`.
 
-        `cache` has as many sequences; none exceeds `width` afterwards. Later tokens overwrite padding.
+        A sequence's first token has its position in `starts`. `cache` has as many sequences as `tokens`; none
+        is longer than `width` afterwards. Later tokens overwrite padding.
         """
         from synthbench.generation.kv_cache import as_cache
 
@@ -67,17 +68,17 @@ class Network:
         self._backbone(**self._inputs(filled, tokens, starts, width))
 
     def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", longest: int) -> "Tensor":
-        """Read one more token of each of the first sequences; return the next token's fp32 logits.
+        """Read one more token of the first sequences of `cache`; return fp32 logits of their next tokens.
 
-        Tokens have the shape (sequences, 1). No sequence exceeds `longest` afterwards. Shape (sequences,
-        vocabulary); may be overwritten; valid until the next call.
+        `tokens` has the shape (sequences, 1). No sequence is longer than `longest` afterwards. The logits
+        (sequences, vocabulary) are valid until the next call, and the caller may overwrite them.
         """
         cache = cache.part(0, len(tokens))
         width = min(rounded(longest, RECORDED_ROUNDING if self._is_recorded else ROUNDING), cache.length)
         return self._step(cache.layers, tokens, starts, cache.length if self.reads_own_lengths else width)
 
     def padded(self, num_sequences: int, most: int) -> int:
-        """Return the padded batch size of a step: on a GPU one of few, since each needs a CUDA graph."""
+        """Return the batch size to pad a step to: on a GPU one of few, since each size needs a CUDA graph."""
         if not self._is_recorded:
             return num_sequences
         while most // 2 >= num_sequences:
@@ -162,7 +163,7 @@ class Network:
             raise UserError(self._unfit("its logits change when sequences are at different positions"))
 
     def _can_read_own_lengths(self) -> bool:
-        """Return whether the model attends by torch's kernels, and one reads each sequence's own length."""
+        """Return whether the model uses torch's attention and attention by lengths works on this device."""
         from synthbench.generation.attention import reads_own_lengths
 
         model, (_, key_heads, size) = self._causal.model, self._shape

@@ -36,7 +36,7 @@ class Head:
         self.is_plain = self._agrees(causal)
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
-        """Return logits (sequences, vocabulary) of hidden states (sequences, width), until the next call."""
+        """Return logits (sequences, vocabulary) of hidden states (sequences, width) in the reused buffer."""
         import torch
 
         logits = self._room(len(hidden))
@@ -49,7 +49,7 @@ class Head:
         return logits
 
     def kept(self, logits: "Tensor") -> "Tensor":
-        """Return the model's own logits in fp32, until the next call; recorded steps share their memory."""
+        """Copy the model's own logits into the fp32 buffer, shared by all calls and recorded steps."""
         return self._room(len(logits)).copy_(logits)
 
     def _room(self, num_sequences: int) -> "Tensor":

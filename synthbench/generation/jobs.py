@@ -93,7 +93,7 @@ class WritingCost:
 
     @property
     def num_texts(self) -> int:
-        """Texts wanted."""
+        """Number of texts wanted."""
         return self.num_inputs * len(self.labels) * self.task.amounts.samples
 
     @property
@@ -129,7 +129,7 @@ class WritingCost:
         return Expected(self.num_texts, work, self.num_tokens, amounts.tries / amounts.samples)
 
     def _bytes(self, shape: Shape) -> tuple[int, int]:
-        """Return the bytes of the weights, and those that the engine plans for each sequence."""
+        """Return the bytes of the weights, and the bytes of memory planned for each sequence."""
         size, length = BYTES[self.model.dtype], PROMPT_TOKENS + self.task.sampling.max_new_tokens
         each = bytes_per_sequence(
             shape.keys_per_token * size, shape.num_layers, int(SPARE_LENGTH * length), shape.vocabulary

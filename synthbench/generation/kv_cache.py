@@ -56,7 +56,7 @@ class KeyValues:
             self.grow(rounded(longest))
 
     def copy_from(self, other: "KeyValues", targets: Tensor, origins: Tensor, length: int) -> None:
-        """Copy the first `length` positions of sequences `origins` of `other` into rows `targets`.
+        """Copy the first `length` positions of the sequences `origins` of `other` to our sequences `targets`.
 
         `other` may be this object: all origins of a layer are read before any target is written.
         """
@@ -70,7 +70,7 @@ def _memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) ->
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
-    """One layer: writes at each sequence's line and positions; the first `width` can be attended to."""
+    """One layer of a cache: writes at each sequence's positions; the first `width` can be attended to."""
 
     def __init__(self, keys: Tensor, values: Tensor, lines: Tensor, positions: Tensor, width: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

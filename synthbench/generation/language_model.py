@@ -70,7 +70,7 @@ class NamedLanguageModel(BaseModel):
             )
 
     def _loaded(self, runtime: "Runtime", kind: str, dtype: Dtype) -> "tuple[Any, PreTrainedTokenizerBase]":
-        """Return a model of `ARCHITECTURES` on the runtime's device, and its tokenizer.
+        """Load the model as this `kind` of `ARCHITECTURES` onto the runtime's device, and its tokenizer.
 
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
         """
@@ -120,7 +120,7 @@ class LanguageModel(NamedLanguageModel):
     )
 
     def rounding_notes(self, texts: str) -> tuple[str, ...]:
-        """Return a note for the table, in half precision, that texts depend on batch size and device."""
+        """In half precision, return a note for the table: the texts depend on batch size and device."""
         if self.dtype == "fp32":
             return ()
         return (

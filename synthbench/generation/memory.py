@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 STAGED_SHARE = 1 / 8
 """Memory for prefetched prompts, as a share of the batch's keys and values."""
 LOGIT_COPIES = 5
-"""Tensors of a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
+"""Maximum number of tensors as large as the logits that a step holds, such as debiased probabilities."""
 ROUNDING = 16
 """Lengths are rounded up to a multiple of this: caches rarely grow."""
 SPARE_LENGTH = 1.5
-"""Memory is planned for prompts and texts this factor longer than the longest so far."""
+"""Memory is planned for prompts and texts this many times as long as the longest so far."""
 USED_SHARE = 0.9
 """Share of free memory to plan with; the rest covers other allocations and fragmentation."""
 _SIGNS = (

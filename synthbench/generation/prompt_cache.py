@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 PADDING_SHARE = 0.15
 """Share of padding above which prompts are read in a separate forward pass."""
 SMALLEST_READ = {"cpu": 192, "cuda": 4096}
-"""Minimum tokens of a forward pass, if available, since small passes are slow: a GPU's host launches kernels
-for longer than they run."""
+"""Minimum number of tokens in a forward pass, if there are as many: small passes are slow.
+
+On a GPU, launching their kernels takes longer than running them.
+"""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class PromptCache:
         return len(tokens) - len(self._prefixes[label].tokens)
 
     def _shorten(self, label: str, tokens: list[int]) -> None:
-        """Shorten the label's prefix to its common part with one more prompt; read the first in full."""
+        """Shorten the label's prefix to its common part with one more prompt, or begin with that prompt."""
         known = self._prefixes.get(label)
         if known is None:
             key_values = self._network.key_values(1, len(tokens))
@@ -80,7 +82,7 @@ class PromptCache:
             self._read(self.key_values.part(first, end), rows[first:end], starts[first:end])
 
     def _make_room(self, num_prompts: int, length: int) -> None:
-        """Allocate memory for `num_prompts` prompts, or reuse the old, uncleared, if it is large enough."""
+        """Allocate memory for `num_prompts` prompts, or reuse the old memory if it is large enough."""
         if self.key_values.num_sequences < num_prompts or self.key_values.length < length:
             num_prompts = max(num_prompts, self.key_values.num_sequences)
             length = max(length, self.key_values.length)

@@ -30,9 +30,9 @@ def uniforms(count: int, *of: object) -> "NDArray[np.float64]":
 
 
 def draw(probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-    """Return each row's first index at which the summed probability exceeds its uniform.
+    """Return, for each row, the first index at which the cumulative probability exceeds its random number.
 
-    `probabilities` (fp64, shape (rows, n)) need not sum to 1; `uniforms` have the shape (rows,).
+    `probabilities` (fp64, shape (rows, n)) need not sum to 1; `uniforms` in [0, 1) have the shape (rows,).
     """
     summed = probabilities.cumsum(dim=-1)
     passed = summed > uniforms.unsqueeze(-1) * summed[:, -1:]
@@ -88,7 +88,7 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row, drawn with the row's uniform (fp64), on the uniforms' device."""
+        """Return one token for each row, drawn with its number in `uniforms` (fp64), on their device."""
         tokens, probabilities = tokens.to(uniforms.device), probabilities.to(uniforms.device)
         return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
@@ -123,7 +123,7 @@ class Sampler:
     def _most_likely(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the most probable tokens, sorted: enough for top_p of the weight, or all."""
+        """Return the most probable tokens and their weights, sorted: enough to hold top_p, or all."""
         weights = self._debiased(probabilities, rows, counter_rows)
         weights /= weights.sum(dim=-1, keepdim=True)
         top_p, vocabulary = self.sampling.top_p, weights.shape[1]

@@ -59,7 +59,7 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
         return Seq2SeqModel(self, _with_plain_generation(model, self.model), tokenizer)
 
     def work(self, num_inputs: int, input_tokens: int, texts_per_input: int, text_tokens: int) -> Work:
-        """Return the work of reading inputs of `input_tokens` once, and of writing texts of `text_tokens`."""
+        """Return the amount of computation to read each input once and to write its texts."""
         num_texts = num_inputs * texts_per_input
         shape = shape_of(self.model, self.revision)
         if shape is None:

@@ -95,7 +95,7 @@ class Input:
 
 
 def length_of(each: Input, task: WritingTask) -> int:
-    """Return the most tokens of the input's prompt and text."""
+    """Return the maximum length of the input's prompt and text together, in tokens."""
     return max(map(len, each.prompts.values())) + task.sampling.max_new_tokens
 
 
@@ -289,8 +289,8 @@ class Writer:
     A label with counterlabels is debiased against them (self-debiasing; Schick & Schütze 2021, arXiv
     2104.07540, section 3, after arXiv 2103.00453).
 
-    A GPU's batch fits into free memory: it shrinks, and `say` reports that, for inputs that are much longer
-    than those before, and by half where memory runs out all the same.
+    On a GPU, the batch is limited to free memory. It shrinks for inputs that are much longer than earlier
+    ones, and is halved if memory runs out nevertheless; `say` reports both.
     """
 
     def __init__(
@@ -351,7 +351,7 @@ class Writer:
     def _fit(self, longest: Input) -> int | None:
         """Limit the number of sequences to free memory, if the device tells how much is free.
 
-        Returns the most tokens of an input's prompt and text for which this holds, None without a limit.
+        Returns the length (tokens of prompt and text) that this allows for, None without a limit.
         """
         release(self._causal.device)
         free = free_bytes(self._causal.device)

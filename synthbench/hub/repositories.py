@@ -126,7 +126,7 @@ class HubRepository:
         return [each.path for each in found]
 
     def files(self) -> list[str]:
-        """Return the names of all its files, without a hub of those in the local cache.
+        """Return the names of all its files; if the hub can't be reached, of those in the local cache.
 
         Raises UserError as `listing`.
         """
@@ -180,7 +180,7 @@ class HubRepository:
 
     @property
     def _is_listed(self) -> bool:
-        """Whether the hub's library can list the files, and so can say which are missing."""
+        """Whether the local cache has the list of all files, which shows the missing ones."""
         return (self.cache / "trees" / f"{self.cached_commit}.json").is_file()
 
     def _require_hub(self) -> None:

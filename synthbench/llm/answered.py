@@ -10,7 +10,7 @@ from synthbench.tables.characters import is_invisible
 
 REFUSAL = "refusal"
 _QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "「": "」", "‘": "’", "'": "'", "`": "`"}
-"""By opening quotation mark: the marks that may close it."""
+"""Opening quotation mark -> the marks that may close it."""
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
     r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*+\s++|(?:new|neutral|bonus)\s++)?"
@@ -91,14 +91,14 @@ _INPUT_LABEL = linear_pattern(
 _ANNOUNCED = linear_pattern(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)")
 _LARGEST_GAP = 10
 _MOST_LAYERS = 20
-"""Layers of quotation marks and emphasis around a sentence that are removed at most."""
+"""Maximum number of layers of quotation marks and emphasis that are removed from a sentence."""
 _LEAST_INLINE = 2
 _LEAST_SAID = 3
 _ENDS = " .!?\"'“”"
 
 
 def sentences_in(answer: str) -> list[str]:
-    """Return the sentences of a list, in order, one line each and none empty.
+    """Return the sentences of an LLM's answer that is a list, in order, one line each and none empty.
 
     Reads numbers of any style, bullets, a list on one line, JSON, and lines without marks. Leaves out
     preambles, closing remarks, repetitions of the input, and quotation marks around sentences. An answer

@@ -24,7 +24,7 @@ def is_alias(asked: str, answered: str) -> bool:
 def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:
     """Yield a note on each model that answered: a warning, unless it is another name of the requested one.
 
-    A path is the name that a user's own server gives its model.
+    A path is no warning either: a user's own server names its model by its path.
     """
     for name in answered:
         if is_alias(asked, name) or _FOLDER.search(name):

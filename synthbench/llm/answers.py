@@ -1,10 +1,13 @@
 """Answers of an endpoint as cached, and when an incomplete one is requested again.
 
-| kind | reply | requested again | cached | | --- | --- | --- | --- | | whole | the answer | no | yes | | cut
-off | a limit on tokens ended it | no | yes | | refused | a content filter or a refusal | no | yes | | empty
-answer | no visible text | up to 3 tries in all | then | | faulty answer | an unknown `finish_reason`, no
-text, invalid Unicode | up to 4 tries in all | then | | faulty answer | the service reports a failure
-(`finish_reason: error`) | as after HTTP 500 | never |
+| kind | reply | requested again | cached |
+| --- | --- | --- | --- |
+| whole | the answer | no | yes |
+| cut off | a limit on tokens ended it | no | yes |
+| refused | a content filter or a refusal | no | yes |
+| empty answer | no visible text | up to 3 tries in all | the last |
+| faulty answer | unknown `finish_reason`, no text, invalid Unicode | up to 4 tries in all | the last |
+| faulty answer | the service reports a failure (`finish_reason: error`) | as after HTTP 500 | never |
 """
 
 import json

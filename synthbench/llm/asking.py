@@ -43,7 +43,7 @@ class OpenSampling(ChatSampling):
 
 
 def drawn(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
-    """Return distinct items in random order that depends only on `of`; all items if there are fewer."""
+    """Draw distinct items in a random order that depends only on `of`; all items if there are fewer."""
     begun = _hash((*of, ""))
 
     def digest(index: int) -> bytes:
@@ -60,7 +60,7 @@ def hashed_number(*of: object) -> int:
 
 
 def hashed_share(*of: object, num_bytes: int = 8) -> float:
-    """Return a number in [0, 1) that depends only on `of`, with `num_bytes` of digits."""
+    """Return a number in [0, 1) that depends only on `of`: a hash's first `num_bytes` bytes as a fraction."""
     return float(int.from_bytes(_hash(of).digest()[:num_bytes]) / 256**num_bytes)
 
 

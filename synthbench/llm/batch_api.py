@@ -50,7 +50,7 @@ def request_line(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
 
 @dataclass(frozen=True)
 class ResultLine:
-    """The result of the request `key`; `status` is 0 if it was not run."""
+    """The result of the request `key`; `status` is its HTTP status, 0 if it was not run."""
 
     key: str
     status: int
@@ -132,7 +132,7 @@ class RemoteBatch:
 class BatchService(AbstractContextManager["BatchService"]):
     """Submits and retrieves batches, with retries.
 
-    Methods raise UserError if retries fail; the constructor raises it if there is no key.
+    Methods raise UserError if retries fail; the constructor raises it if there is no API key.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:

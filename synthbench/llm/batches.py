@@ -58,7 +58,8 @@ _UNBILLED_STATES = ("failed", "expired", "cancelled")
 class Collector:
     """Collects an endpoint's finished batches; used by one thread.
 
-    `failures` holds answers for requests that failed for good, by cache key; `pending` a line per open batch.
+    `failures`: cache key -> reason and kind, for requests that failed for good. `pending` has a line for each
+    open batch.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
@@ -293,7 +294,7 @@ class _Batches:
         self._collector.collect(tokens)
 
     def _collected(self, in_batches: Spool, new: Spool) -> Iterator[ChatAnswer]:
-        """Yield collected answers; refused requests join the new ones."""
+        """Yield collected answers; requests that their batch left unanswered join the new ones."""
         for request in in_batches:
             key = self._key(request)
             found = self._cache.find(key)
@@ -312,7 +313,7 @@ class _Batches:
         self._note(failed)
 
     def _note(self, answer: ChatAnswer) -> None:
-        """Count an answer; one without a text is a failure, unless it was refused."""
+        """Report an answer to the circuit breaker: no text is a failure, unless the LLM refused."""
         if answer.text is not None or answer.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(answer.request)
         else:

@@ -248,7 +248,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
     ) -> None:
         """Record that an attempt was refused at no cost or, if `in_doubt`, cut off and maybe billed.
 
-        `kind` is the reply's.
+        `kind` is the reply's kind, if there was one.
         """
         with self.database.transaction():
             if not in_doubt:

@@ -31,7 +31,7 @@ class Answering(Protocol):
 class LLM:
     """The experiment's LLM for a method or step; every answer is cached, so that it is paid once.
 
-    `name` is its name in the experiment, `model` the requested model. It hands out neither address nor key.
+    `name` is its name in the experiment, `model` the requested model. Its address and key are not exposed.
     """
 
     name: str
@@ -40,10 +40,10 @@ class LLM:
     _progress: Progress | None = field(default=None, repr=False)
     _times: Counter[str] = field(default_factory=Counter, repr=False)
     failures: list[Failure] = field(default_factory=list, repr=False)
-    """A record for each prompt of `ask` without a text, with the reason."""
+    """A record, with the reason, for each prompt that `ask` answered with None."""
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
-        """Yield an answer to each request, in order of completion. Let its UserErrors through."""
+        """Yield an answer to each request, in order of completion. Callers must not catch its UserErrors."""
         return self._client.answers(requests)
 
     def ask(
@@ -52,7 +52,7 @@ class LLM:
         """Yield the LLM's text for each prompt, in order; None if it gave none or refused.
 
         A prompt is a text, or a list of messages (role, content). `sampling`: parameters by the API's names,
-        such as `temperature=0.7`. A prompt that is asked again gets another answer, as with another `seed`.
+        such as `temperature=0.7`. Asking the same prompt again samples a new answer; so does another `seed`.
         """
         if isinstance(prompts, str):  # each letter would be a prompt
             raise UserError("llm.ask: takes a list of prompts, not one text")
@@ -97,9 +97,9 @@ class ChatClient:
     folder: Path
     account: Account = field(default_factory=Account)
     say: Say = print
-    """Reports damaged cached answers."""
+    """Prints messages: a cached answer is damaged, a server starts or fails."""
     share: Callable[[], None] = not_shared
-    """Sends what has changed in the cache to other machines, if they share it."""
+    """Sends this cache's changes to the other machines of a shared store; does nothing without one."""
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in order of completion.
@@ -160,7 +160,7 @@ class ChatClient:
 
 
 def _worse(known: BaseException | None, new: BaseException) -> BaseException:
-    """Return the first error that is not merely the consequence of another."""
+    """Return the error to raise: the first, unless it is a StoppedError, which only follows from another."""
     from synthbench.llm.dispatcher import StoppedError
 
     return new if known is None or isinstance(known, StoppedError) else known

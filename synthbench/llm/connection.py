@@ -39,7 +39,7 @@ REQUEST_ID = "X-Client-Request-Id"
 _MAX_MESSAGE = 200
 _NEW_LIMIT = "max_completion_tokens"
 _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
-"""Services' names for an option in their messages: some turn the JSON schema into a grammar."""
+"""Option -> other names for it in services' error messages: some turn a JSON schema into a grammar."""
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -183,8 +183,8 @@ class ErrorReader:
     def answer(self, completion: Callable[[], Any], prompt_tokens: int, if_unreadable: FailureKind) -> Answer:
         """Return the answer in a chat completion; `prompt_tokens` is used if the service reports no count.
 
-        All other texts of the answer are short and do not repeat the key. Raises FailedAttemptError if there
-        is none, UserError if no request can succeed.
+        Its failure, model and fingerprint are cut to 200 characters, and the key in them is masked. Raises
+        FailedAttemptError if there is no answer, UserError if no request can succeed.
         """
         try:
             found = read_completion(completion(), prompt_tokens)
@@ -231,7 +231,7 @@ class ErrorReader:
     ) -> FailedAttemptError | UserError:
         """Return the error for a status and message; a UserError if no request can succeed.
 
-        `param` is the request's key that the service names besides its message.
+        `param`: the request's key that the service blames, in a field beside its message; "" if none.
         """
         said = self.redacted(said)[:_MAX_MESSAGE]
         if status == 401:
@@ -329,7 +329,7 @@ def endpoint_error(endpoint: Endpoint, what: str) -> UserError:
 
 
 def _system_message(error: Exception) -> str:
-    """Return the operating system's message, such as "Connection refused", without the transport's."""
+    """Return the operating system's message, such as "Connection refused", else the transport's."""
     cause = getattr(error, "os_error", None)
     if cause is None or isinstance(cause, SSLError):
         return str(error)

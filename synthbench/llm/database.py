@@ -33,7 +33,7 @@ HASH = (
 )
 """The hash of an answer's row, which reveals damage."""
 LOGPROBS_HASH = "iif(content IS NULL, NULL, hash_of(CAST(key AS BLOB), CAST(content AS BLOB)))"
-"""The hash of an answer's log-probabilities; none without them."""
+"""The hash of an answer's log-probabilities; NULL if it has none."""
 _PRIMARY_CODE = 0xFF
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -75,7 +75,7 @@ CREATE INDEX IF NOT EXISTS paid ON attempts (key) WHERE state = 'answered';
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
 DROP TABLE IF EXISTS accounts;
 """
-"""Earlier versions kept sums in `accounts`, whose key joined three names; `attempts` holds the same data."""
+"""Creates the tables. Drops `accounts`, where earlier versions kept sums over the rows of `attempts`."""
 
 
 class Database:
@@ -155,7 +155,7 @@ class Database:
                 self.execute(f"UPDATE answers SET hash = {HASH}")
 
     def _count_old_tokens(self) -> None:
-        """Add the tokens of all attempts to accounts of a version that counted US dollars alone."""
+        """Add the column of tokens to the table `spending` of a version that counted only US dollars."""
         if "tokens" not in self._columns("spending"):
             with self.transaction():
                 self.execute("ALTER TABLE spending ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0")
@@ -225,7 +225,7 @@ def new_token() -> str:
 class OpenBatch:
     """An open batch; `id` is the service's, "" until the service has confirmed it.
 
-    `sent` is the time of submission in Unix seconds, 0 if a kill came before.
+    `sent` is the time of submission in Unix seconds, 0 if the process was killed before it.
     """
 
     token: str
@@ -239,14 +239,14 @@ _SUM = """coalesce((
   AND attempts.endpoint = spending.endpoint AND attempts.model = spending.model
   AND coalesce(payers.llm, spending.llm) = spending.llm
 ), 0)"""
-"""The sum over some of an account's attempts."""
+"""SQL: the sum of {what} over those attempts of a row of `spending` that meet the condition {which}."""
 _TOKENS = "attempts.prompt_tokens + attempts.completion_tokens"
 _PAID, _IN_BATCH = "state <> 'refused'", "state = 'sent' AND session = ?1"
 _REFUND = (
     f"UPDATE spending SET usd = usd - {_SUM.format(what='attempts.usd', which=_IN_BATCH)},"
     f" tokens = tokens - {_SUM.format(what=_TOKENS, which=_IN_BATCH)}"
 )
-"""Refunds a batch's expected cost."""
+"""SQL: takes a batch's expected cost out of `spending`."""
 
 
 class BatchTable:
@@ -325,7 +325,7 @@ class BatchTable:
         return self._database.number(query, token)
 
     def num_tokens(self, endpoint: Endpoint) -> int:
-        """Return the maximum number of prompt tokens in the open batches of the endpoint's model."""
+        """Return the expected total of prompt tokens in the open batches of the endpoint's model."""
         return self._database.number(
             "SELECT total(prompt_tokens) FROM attempts JOIN batches ON session = token"
             " WHERE state = 'sent' AND is_open AND attempts.endpoint = ? AND attempts.model = ?",

@@ -60,10 +60,10 @@ class StoppedError(Exception):
 
 
 def taken(endpoint: Endpoint, cache: AnswerCache, request: ChatRequest, found: Answer) -> ChatAnswer:
-    """Return an answer for the caller.
+    """Convert a new or cached answer into the caller's ChatAnswer.
 
-    Raises UserError if it lacks the log-probabilities that were asked for. It is dropped then, since another
-    server of the same model may give them; its cost stays recorded.
+    Raises UserError if the answer lacks requested log-probabilities. The cache then drops the answer, since
+    another server of the same model may give them; its cost stays recorded.
     """
     if request.logprobs is not None and found.logprobs is None and found.text and not found.failure:
         cache.withdraw([key_of(endpoint, request)])
@@ -74,7 +74,8 @@ def taken(endpoint: Endpoint, cache: AnswerCache, request: ChatRequest, found: A
 class Dispatcher:
     """Answers requests, many at a time, within the endpoint's limits; for one event loop.
 
-    Once a request shows that none can succeed, it sends no more, and awaits those in flight (maybe billed).
+    Once a request shows that none can succeed, the dispatcher sends no more. It awaits requests in flight,
+    which may be billed.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, backend: Backend | None) -> None:
@@ -90,7 +91,7 @@ class Dispatcher:
         self._in_flight: dict[str, asyncio.Event] = {}
         self._sharing = Sharing(cache.share)
         self._unusable: list[str] = []
-        """Keys of stored failures; sent again if the endpoint itself is broken."""
+        """Cache keys of this run's failures; the cache drops them if the endpoint itself is broken."""
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -146,7 +147,7 @@ class Dispatcher:
             return None if answer is None else RequestOutcome(self._kept(key, request, answer))
 
     def _kept(self, key: str, request: ChatRequest, answer: Answer) -> ChatAnswer:
-        """Return a new answer for the caller; without a text it counts as a failure, unless refused."""
+        """Convert a new answer for the caller, and count it as a failure if it has no text and no refusal."""
         found = taken(self._endpoint, self._cache, request, answer)
         if found.text is not None or found.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
@@ -250,7 +251,7 @@ class Dispatcher:
 
 
 class Sharing:
-    """Calls `share` in a thread, once for all who ask while it runs; for one event loop."""
+    """Calls `share` in a thread; tasks that ask during a call share the next one. For one event loop."""
 
     def __init__(self, share: Callable[[], None]) -> None:
         self._share = share
@@ -258,7 +259,7 @@ class Sharing:
         self._num_asked = self._num_done = 0
 
     async def __call__(self) -> None:
-        """Return after a call that began later than this one; raises what `share` raises."""
+        """Wait until `share`, called after this request, has returned; raises what it raises."""
         if self._share is not_shared:
             return
         self._num_asked += 1
@@ -302,7 +303,7 @@ class AsyncBridge:
         self._loop.call_soon_threadsafe(self._inbox.put_nowait, request)
 
     def next(self) -> RequestOutcome | BaseException:
-        """Wait for the outcome of any request."""
+        """Wait for the next request to end, and return its outcome, or the error to raise."""
         return self._outcomes.get()
 
     def _work(self) -> None:

@@ -31,9 +31,9 @@ class ServerDoor:
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there.
+    """A chat model behind OpenAI's chat-completions API: its declared name, base URL and model id.
 
-    A model served by the run has a `door` instead of an address.
+    A model served by the run has no base URL, but a `door`: the folder where processes ask for its server.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ChatModel:
 
 
 class CommonPacing(BaseModel):
-    """Limits of every endpoint; they change no answer."""
+    """Limits that every endpoint has; none of them changes an answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -61,20 +61,20 @@ class CommonPacing(BaseModel):
     budget_usd: float | None = Field(
         None,
         ge=0,
-        description="cost limit of the experiment in US dollars; the run stops before; null: no limit",
+        description="cost limit of the experiment in US dollars; the run stops before it exceeds this; null: "
+        "no limit",
     )
     budget_tokens: int | None = Field(
         None,
         ge=0,
-        description="limit of the experiment in tokens, of prompts and answers together, whatever they cost;"
-        " null: no limit",
+        description="limit of the experiment in tokens of prompts and answers together; null: no limit",
     )
     offline: bool = Field(False, description="answer from the cache only, send no request")
     price: Price | None = Field(None, description="price of this endpoint. Default: the price list's")
 
 
 class Pacing(CommonPacing):
-    """All limits of a service, its rates and batches among them."""
+    """All limits of an endpoint: the common ones, rate limits, and those of the Batch API."""
 
     requests_per_minute: int | None = Field(
         None, ge=1, description="maximum requests per minute; null: no limit"
@@ -97,7 +97,7 @@ SamplingName = Literal["temperature", "top_p", "presence_penalty", "frequency_pe
 
 
 class AnswerOptions(BaseModel):
-    """Options besides the request that answers depend on; sent with each request, in identities where set."""
+    """Settings of an LLM that change its answers; sent with each request. Identities include those set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -152,7 +152,7 @@ class AnswerOptions(BaseModel):
 
 
 class AnswerRule(BaseModel):
-    """Which answers besides complete ones become data."""
+    """Whether truncated answers become data, besides complete ones."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -168,7 +168,7 @@ class AnswerRule(BaseModel):
         return self.cut_off == "take"
 
     def rule(self) -> dict[str, str]:
-        """Return the rule for identities: nothing for `take`, the only rule of earlier versions."""
+        """Return the entry for identities; {} for `take`, the only behaviour of earlier versions."""
         return {} if self.takes_cut_off else {"cut_off": "drop"}
 
 
@@ -187,10 +187,10 @@ def _keys(value: object) -> Iterator[str]:
 class Served:
     """A server that a run starts: its command, with `{port}` for the free port.
 
-    `model_id`: the model's name in requests, unless the server `lists` it under another name. `body`: keys
-    added to each request, so that the server follows OpenAI's rules. `install`: the command that installs the
-    program, if known; `packages`: further Python packages that it needs. On a cluster, `replicas` servers
-    run, each with `gpus` GPUs (None: one, if a node has any).
+    `model_id`: the model's name in requests; with `lists`, the name in the server's own list of models takes
+    precedence. `body`: keys added to each request, so that the server follows OpenAI's rules. `install`: the
+    command that installs the program, if known; `packages`: further Python packages that it needs. On a
+    cluster, `replicas` servers run, each with `gpus` GPUs (None: one, if a node has any).
     """
 
     command: tuple[str, ...]
@@ -222,7 +222,7 @@ class Endpoint:
     served: Served | None = None
     """The server that the run starts instead of using an address; free unless a price is set."""
     door: ServerDoor | None = None
-    """Where to start that server."""
+    """The folder where processes ask for that server; None for an endpoint with an address."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of `AnswerOptions` that are set."""
     takes_cut_off: bool = False
@@ -234,7 +234,7 @@ class Endpoint:
 
     @property
     def is_free(self) -> bool:
-        """Whether requests are free: the model runs on this machine, and no price is set."""
+        """Whether requests are free: the run serves the model itself, and no price is set."""
         return self.served is not None and self.pacing.price is None
 
 
@@ -261,13 +261,13 @@ class Account:
 
 
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the endpoint's price, else the package's; None if unknown or served by the run."""
+    """Return the price that the user set, else genai-prices'; None if unknown, or if the run serves it."""
     prices = _prices(endpoint)
     return prices[0] if len(prices) == 1 else None
 
 
 def why_unpriced(endpoint: Endpoint) -> str:
-    """Return why no price holds, and what to do."""
+    """Return why the endpoint has no price, and what the user can do."""
     prices = _prices(endpoint)
     if prices:
         each = " and ".join(f"{price.input:g} + {price.output:g}" for price in prices)
@@ -300,7 +300,7 @@ def money(endpoint: Endpoint, amount: "ChatAmount") -> float | None:
 
 @dataclass(frozen=True)
 class ChatAmount:
-    """An estimate of requests, with the tokens of all prompts and all answers."""
+    """An estimated number of requests, with their total tokens of prompts and of answers."""
 
     num_requests: int
     prompt_tokens: int
@@ -314,7 +314,7 @@ class ChatAmount:
         )
 
     def share(self, share: float) -> "ChatAmount":
-        """Return a share of it, in [0, 1]."""
+        """Return this amount times `share`, which is in [0, 1]."""
         return ChatAmount(
             round(share * self.num_requests),
             round(share * self.prompt_tokens),

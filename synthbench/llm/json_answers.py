@@ -18,7 +18,8 @@ _OPENING = linear_pattern(r"[\[{]")
 _CONTENT = linear_pattern(r"[^\W_]")
 _READINGS = 20
 _LEAST_READ = 1_000_000
-"""Characters that failed parsing may read: 20 times the answer's, plus these; a bracket may begin no JSON."""
+"""Parsing stops once failed attempts (brackets that begin no JSON) have read this number of characters plus
+20 times the answer's length."""
 _ENDS = " .!?…\"'“”‘’"
 
 
@@ -42,9 +43,10 @@ def json_values(answer: str) -> Sequence[Any]:
 
 
 def json_object(answer: str, keys: Collection[str]) -> Mapping[str, Any]:
-    """Return the object with the most of these keys, the first of several; raises AnswerError without any.
+    """Return the JSON object with the most of these keys (the first if several tie).
 
-    An object may be the only one in a list or in another object.
+    Objects inside a list or another object count only if there is a single one. Raises AnswerError if the
+    answer has no object.
     """
     objects = []
     for value in json_values(answer):
@@ -96,5 +98,5 @@ def _decoded(answer: str) -> Iterator[Any]:
 
 
 def _num_read(error: json.JSONDecodeError) -> int:
-    """Return how many characters a failed parse has read: up to the fault, or all if a text has no end."""
+    """Return how many characters a failed parse has read: up to the fault, or all for an unclosed string."""
     return len(error.doc) if error.msg.startswith("Unterminated") else error.pos + 1

@@ -19,7 +19,7 @@ from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 READING = 2
-"""Raise it when the same answers are read otherwise."""
+"""Version of the rules that read answers; raise it when some answer gets another verdict."""
 UNCLEAR = "unclear answer"
 """Reason for a missing value when the LLM's answer fits none of the permitted ones."""
 _PLACEHOLDER = linear_pattern(r"\{(\w+)\}")
@@ -56,8 +56,8 @@ class Question(BaseModel, WithConstants):
     )
     expected: bool = added_field(
         False,
-        description="take the expected grade, or the probability of yes, by the log-probabilities of the"
-        " answer's token, instead of the answer; for LLMs that give them",
+        description="instead of the answer, use the expected grade or the probability of yes, from the"
+        " log-probabilities of the answer's token; the LLM must give these",
     )
 
     @model_validator(mode="after")
@@ -129,7 +129,7 @@ class Question(BaseModel, WithConstants):
         return self._expected(answer) if self.expected else self.read(answer.text)
 
     def _expected(self, answer: ChatAnswer) -> "Verdict":
-        """Return the mean of the values that the answer's token may have, by their probabilities."""
+        """Return the mean over the values of the answer's alternative tokens, weighted by probability."""
         text = answer.text or ""
         read = self.read(text)
         if read.value is None:
@@ -146,9 +146,9 @@ class Question(BaseModel, WithConstants):
         return Verdict(sum(value * share for value, share in shares.items()) / whole) if whole else read
 
     def _token(self, text: str, tokens: Sequence[TokenLogprob], value: float) -> TokenLogprob | None:
-        """Return the first token of this value in the answer, or the line that concludes it.
+        """Return the first token with this value in the answer; with `explanation`, in its concluding line.
 
-        Tokens of thoughts don't count, and the end of a scale ("out of 5") only if it is the only one.
+        Tokens of thoughts don't count. The end of a scale ("out of 5") counts only if no other token does.
         """
         if self.explanation:
             concluding = _conclusion(_plain(text), is_graded=self.grades is not None)
@@ -265,14 +265,15 @@ def _plain(text: str) -> str:
 
 
 def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
-    """Return the groups of each value that follows a name."""
+    """Return the pattern's groups for each value that follows a name, as in "score: 4"."""
     return [found.groups("") for found in labelled.finditer(text) if found[1]]
 
 
 def _conclusion(text: str, *, is_graded: bool) -> str:
-    """Return the last line that begins with a name and an answer, or the last line; others explain it.
+    """Return the line that holds the answer; the other lines explain it.
 
-    Without such a line, one that names an answer further on counts if the last line is no answer.
+    It is the last line that begins with a name and an answer ("Score: 4"). Without one, it is the last line;
+    but if that is no answer, it is the last line with a name and an answer anywhere in it, if there is one.
     """
     titled, alone, labelled = (
         (_TITLED_GRADE, _WHOLE_GRADE, _LABELLED_GRADE)
@@ -298,9 +299,10 @@ def _yes_or_no(text: str) -> bool | None:
 
 
 def _grade(text: str, highest: int) -> float | None:
-    """Return an answer's number, None if unclear.
+    """Return an answer's number; None without one, or if several numbers or another scale are named.
 
-    After a first line that is a number alone, only lines that begin with a name, and the last, may differ.
+    If the first line is a number alone, the lines after it explain it. Their numbers are ignored, except in a
+    line that begins with a name ("Score: 4") and in a last line that is a number alone.
     """
     text = _DIGITS.get(text.rstrip("."), text)
     lines = text.split("\n")

@@ -24,7 +24,7 @@ _KINDS = (AnswerKind.EMPTY, AnswerKind.REFUSED, AnswerKind.FAULTY)
 
 
 def _amount(state: str, prompt: str = "attempts.prompt_tokens") -> str:
-    """Return the columns of an Amount of the attempts in this state."""
+    """Return the SQL columns of an AttemptTotals of the attempts in this state."""
     values = (prompt, prompt.replace("prompt", "completion"))
     tokens = ", ".join(f"sum(iif(state = '{state}', {value}, 0))" for value in values)
     return f"sum(state = '{state}'), {tokens}, total(iif(state = '{state}', usd, 0))"
@@ -58,7 +58,7 @@ GROUP BY experiment, stage, endpoint, attempts.model, llm_key ORDER BY min(id)
 
 @dataclass(frozen=True)
 class AttemptTotals:
-    """The number of some attempts, with their tokens and US dollars."""
+    """A number of attempts, with their total tokens and US dollars."""
 
     num_attempts: int
     prompt_tokens: int
@@ -146,9 +146,10 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAt
 
 
 def spent(folder: Path, experiment: str) -> tuple[float, int]:
-    """Return the US dollars and tokens of an experiment's LLMs so far; requests in flight count at most.
+    """Return the US dollars and tokens that an experiment's LLMs have cost so far.
 
-    Raises UserError if the file exists but can't be read.
+    Requests in flight count with their expected maximum. Raises UserError if the file exists but can't be
+    read.
     """
     query = "SELECT total(usd), coalesce(sum(tokens), 0) FROM {spending} WHERE experiment = ?"
     rows = _rows(folder, query, (experiment,))
@@ -156,7 +157,7 @@ def spent(folder: Path, experiment: str) -> tuple[float, int]:
 
 
 def models_that_answered(folder: Path, stage: str) -> list[str]:
-    """Return the names of models that answered a stage's requests, where not as requested, sorted.
+    """Return, sorted, the models that answered a stage's requests under another name than the requested one.
 
     Answers from the cache count, too. Raises UserError if the file exists but can't be read.
     """
@@ -165,7 +166,7 @@ def models_that_answered(folder: Path, stage: str) -> list[str]:
 
 
 def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[Any]]:
-    """Return the rows of a query, in which {NAME} is a table that may be missing."""
+    """Return the rows of a query, in which {NAME} is a table that may be missing; [] without a file."""
     file = folder / FILE
     if not file.exists():
         return []

@@ -1,8 +1,9 @@
 """A machine's copy of a ledger that machines share: which rows changed here, and changes from elsewhere.
 
-The shared ledger is a sequence of numbered entries, each a list of changed rows. Every table's triggers note
-changed rows. A note has no entry until its row was sent; a sent or received row keeps the number of its entry
-until entries are merged.
+The shared ledger is a sequence of numbered entries, each a list of changed rows. A turn is the time in which
+one machine alone may add entries (`engine.shared_ledger`). Every table's triggers note changed rows. A note
+has no entry until its row was sent; a sent or received row keeps the number of its entry until entries are
+merged.
 """
 
 import json
@@ -31,9 +32,9 @@ KEYS = {
     "usage_details": ("attempt",),
     "batches": ("token",),
 }
-"""The tables that machines share, and their keys. `spending` has sums over attempts."""
+"""Shared table -> its key's columns. `spending` is not sent: it is computed again from `attempts`."""
 MOST_ROWS = 500
-"""Rows of an entry, which must stay small enough to be read at once."""
+"""Maximum number of rows in an entry, which must stay small enough to be read at once."""
 _RANDOM_BITS = 10
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS changes (
@@ -57,13 +58,13 @@ GROUP BY experiment, llm, endpoint, model
 
 
 def new_number() -> int:
-    """Return a number for an attempt: greater than earlier ones, and no other machine's."""
+    """Return an id for an attempt: greater than earlier ones, and unique among all machines."""
     return (time.time_ns() // 1000 << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
 
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """Rows to send, and the last of the notes on them."""
+    """Rows to send, and the number of the last note (table `changes`) that they cover."""
 
     rows: list[Row]
     last_note: int
@@ -95,7 +96,7 @@ class LedgerCopy:
         return bool(self._database.number("SELECT has_turn FROM progress"))
 
     def begin_turn(self, entry: int) -> None:
-        """Note that this machine's turn begins with this entry."""
+        """Record that this machine has the turn, and that its copy holds all entries up to this one."""
         self._database.execute("UPDATE progress SET entry = ?, has_turn = 1", (entry,))
 
     def unsent(self) -> ChangedRows:
@@ -106,7 +107,7 @@ class LedgerCopy:
             return ChangedRows(self._rows("entry IS NULL AND number <= ?", last), last)
 
     def sent(self, changes: ChangedRows, entry: int) -> None:
-        """Note that these changes were sent as this entry."""
+        """Record that these changes were sent as this entry."""
         with self._database.transaction():
             self._database.execute(
                 "UPDATE changes SET entry = ? WHERE entry IS NULL AND number <= ?", (entry, changes.last_note)
@@ -114,11 +115,11 @@ class LedgerCopy:
             self._database.execute("UPDATE progress SET entry = ?", (entry,))
 
     def receive(self, entry: int, rows: Iterable[object], *, is_merged: bool) -> None:
-        """Apply the rows of another machine's entry, which ends this one's turn.
+        """Apply the rows of another machine's entry, which ends this machine's turn.
 
-        What has changed here and was not sent stays.
+        A row that changed here and was not sent yet stays as it is here. `is_merged`: several entries in one.
 
-        Raises ValueError if they are no rows of a ledger; nothing is applied then.
+        Raises ValueError if a row doesn't fit the ledger's tables; nothing is applied then.
         """
         with self._database.transaction():
             before = self._database.number("SELECT coalesce(max(number), 0) FROM changes")
@@ -140,7 +141,7 @@ class LedgerCopy:
                 self._database.execute(_SPENDING)
 
     def unmerged(self) -> list[int]:
-        """Return the entries with rows that are in no merged one."""
+        """Return, in order, the numbers of the entries with rows that are not part of a merged entry."""
         query = "SELECT DISTINCT entry FROM changes WHERE entry IS NOT NULL ORDER BY entry"
         return [entry for (entry,) in self._database.execute(query)]
 
@@ -149,13 +150,13 @@ class LedgerCopy:
         return self._rows("entry = ?", entry)
 
     def merged(self, entries: Iterable[int]) -> None:
-        """Note that these entries have been merged."""
+        """Record that these entries have been merged."""
         with self._database.transaction():
             for entry in entries:
                 self._database.execute("DELETE FROM changes WHERE entry = ?", (entry,))
 
     def add_answers(self, file: Path) -> None:
-        """Copy the answers of a ledger of one machine, so that they are not paid for again."""
+        """Copy the answers of this machine's unshared ledger, so that they are not paid for again."""
         if not file.exists():
             return
         with ExitStack() as opened:
@@ -170,7 +171,7 @@ class LedgerCopy:
                         self._insert(table, row, "IGNORE")
 
     def _rows(self, which: str, *values: int) -> list[Row]:
-        """Return the rows of these notes, each once."""
+        """Return the present rows, each once, whose notes meet the SQL condition `which`."""
         rows: list[Row] = []
         query = f"SELECT DISTINCT name, key FROM changes WHERE {which}"
         for table, text in self._database.execute(query, values):
@@ -214,7 +215,7 @@ def _copied(file: Path, folder: Path) -> Path:
 
 
 def _sendable(value: Any) -> Any:  # noqa: ANN401 - SQLite's
-    """Return a value as JSON takes it: damaged text has bytes that are no UTF-8."""
+    """Return a value that JSON can hold: in damaged text, replace bytes that are not UTF-8."""
     if isinstance(value, str):
         return value.encode(errors="surrogateescape").decode(errors="replace")
     return value

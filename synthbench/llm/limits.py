@@ -74,7 +74,7 @@ class RateLimit:
         self._free_at = 0.0
 
     async def wait(self, amount: int, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Wait for the amount's turn."""
+        """Wait until the rate allows this amount; `sleep` does the waiting."""
         if not self._seconds_each:
             return
         now = asyncio.get_running_loop().time()
@@ -84,7 +84,7 @@ class RateLimit:
             await sleep(turn - now)
 
     def correct(self, surplus: int) -> None:
-        """Return an overestimated amount; negative if it was underestimated."""
+        """Give back the part of an amount that was not used; a negative `surplus` charges more."""
         self._free_at -= surplus * self._seconds_each
 
 
@@ -107,7 +107,7 @@ class CircuitBreaker:
         self._last.append((request.key, ""))
 
     def failed(self, request: ChatRequest, reason: str) -> None:
-        """Record a request that failed for good; raises UserError, with a list, after too many."""
+        """Record a request that failed for good; raises UserError, which lists them, if too many did."""
         self._last.append((request.key, reason))
         failures = [(key, why) for key, why in self._last if why]
         if len(self._last) < MIN_REQUESTS or len(failures) <= self._max_rate * len(self._last):
@@ -134,11 +134,11 @@ PROMPT_MARGIN = 1.25
 class Budget:
     """Keeps the cost within the budgets, which other processes may share; for one event loop.
 
-    A request is sent if it fits into the budget left after all requests in flight. Its expected cost is a
-    token per byte of the prompt, and `max_tokens` or 1,024 tokens of answer. After 20 answers it is the
-    highest number of tokens per byte so far with a margin, and `max_tokens` or twice the longest answer.
+    A request is sent if its expected cost fits into the budget left after all requests in flight. Expected
+    prompt tokens: one per byte; after 20 answers, the highest number per byte so far plus 25 %. Expected
+    answer tokens: `max_tokens`, else 1,024; after 20 answers, `max_tokens`, else twice the longest so far.
 
-    Raises UserError if there is a budget but no known price.
+    Raises UserError if `budget_usd` is set but no price is known.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
@@ -177,10 +177,10 @@ class Budget:
         )
 
     async def begin_attempt(self, key: str, cost: Cost, check: Callable[[], None]) -> int | None:
-        """Wait until the budget suffices and begin the attempt, as `AnswerCache.begin_attempt` does.
+        """Wait until the budget suffices and begin the attempt; return as `AnswerCache.begin_attempt` does.
 
         `check` is called before each try and may raise to end the wait. Raises UserError if the budget does
-        not suffice and no request in flight could cost less than expected.
+        not suffice and nothing is in flight that could turn out cheaper than expected.
         """
         while True:
             check()
@@ -221,7 +221,7 @@ class Budget:
         )
 
     def most(self, key: str) -> str:
-        """Return a budget with its unit."""
+        """Return a budget's limit with its unit; `key` is budget_usd or budget_tokens."""
         pacing = self._endpoint.pacing
         in_tokens = key == "budget_tokens"
         return f"{pacing.budget_tokens:,} tokens" if in_tokens else f"{pacing.budget_usd:g} US dollars"

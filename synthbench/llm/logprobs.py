@@ -9,7 +9,7 @@ from typing import Any
 from synthbench.data.records import is_unicode
 
 MOST_ALTERNATIVES = 20
-"""As many as the API gives at each position."""
+"""Maximum number of alternative tokens that the API gives at each position."""
 _IMPOSSIBLE = -9999.0
 """The API's log-probability of a token that can't come."""
 
@@ -48,7 +48,7 @@ def _token(row: Any) -> TokenLogprob | None:  # noqa: ANN401 - whatever came
 
 
 def _one(row: Any) -> tuple[str, float] | None:  # noqa: ANN401 - whatever came
-    """Return a token's text and log-probability, at most 0."""
+    """Return a token's text, and its log-probability (at most 0); None if one of them is missing."""
     if not isinstance(row, dict):
         return None
     text, value = row.get("token"), row.get("logprob")
@@ -58,7 +58,7 @@ def _one(row: Any) -> tuple[str, float] | None:  # noqa: ANN401 - whatever came
 
 
 def _sum(first: float, second: float) -> float:
-    """Return the logarithm of the sum of two probabilities."""
+    """Return the logarithm of the sum of two probabilities, which are given as logarithms."""
     larger, smaller = max(first, second), min(first, second)
     return min(larger + math.log1p(math.exp(smaller - larger)), 0.0)
 

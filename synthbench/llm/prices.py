@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 PACKAGE = "genai-prices"
 _OTHER_UNITS = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
-"""Units of the package that a service charges besides the tokens of prompts and answers."""
+"""genai-prices' fields for what services charge besides the tokens of prompts and answers."""
 _MOMENTS = 48
-"""Moments of a day at which prices are compared: those of the package change at full and half hours."""
+"""Number of times of a day at which prices are looked up: genai-prices' change at full and half hours."""
 
 
 class Price(BaseModel):
@@ -30,7 +30,7 @@ class Price(BaseModel):
     input: float = Field(ge=0, description="US dollars per million tokens of prompts")
     output: float = Field(ge=0, description="US dollars per million tokens of answers")
     date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="date of the price")
-    batch: float = Field(1.0, ge=0, description="batch price as a share of the price")
+    batch: float = Field(1.0, ge=0, description="price of batches as a share of the normal price")
     cached_input: float | None = added_field(
         None,
         ge=0,
@@ -53,7 +53,7 @@ class Price(BaseModel):
 
 
 class ListPrice(Price):
-    """A price of the package."""
+    """A price from the package genai-prices."""
 
     version: str = Field(description="the package's version")
 
@@ -65,11 +65,11 @@ class ListPrice(Price):
 
 @cache
 def list_prices(service: str, base_url: str, model: str) -> tuple[ListPrice, ...]:
-    """Return the package's distinct prices of a model; several if it can't tell which one holds.
+    """Return genai-prices' distinct prices of a model; several if it can't tell which one applies today.
 
-    The address decides which service it is, or else the endpoint's name, since a proxy has an address of its
-    own. A price that depends on the length of prompts is that of short ones. The package is read as it is
-    installed: it updates itself only where its `UpdatePrices` is started.
+    The service is recognised by the address, else by the endpoint's name, since a proxy has an address of its
+    own. If a price depends on the length of prompts, the one for short prompts counts. The prices are those
+    of the installed version: the package updates itself only where its `UpdatePrices` is started.
     """
     from importlib.metadata import version
 
@@ -98,9 +98,10 @@ def _providers() -> "list[Provider]":
 
 
 def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]:
-    """Yield the model's prices in the course of today; a price in other units than tokens is left out.
+    """Yield the model's prices at each half hour of today; prices in other units than tokens are left out.
 
-    Each has the rates of prompts and answers, a batch's share of them, and the rate of cached prompts.
+    Each is (US dollars per million tokens of prompts, of answers, a batch's share of these prices, US dollars
+    per million tokens of cached prompts).
     """
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for moment in range(_MOMENTS):
@@ -117,7 +118,7 @@ def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]
 
 
 def _share_of(batch: "ModelPrice", prompts: float, answers: float) -> float:
-    """Return the larger share of its price that a batch costs, of prompts or answers."""
+    """Return a batch's price as a share of the normal one: the larger share, of prompts or of answers."""
     pairs = ((_number(batch.input_mtok), prompts), (_number(batch.output_mtok), answers))
     return max((part / whole for part, whole in pairs if part is not None and whole), default=1.0)
 
@@ -132,9 +133,9 @@ def _number(price: "Decimal | TieredPrices | None") -> float | None:
 
 @cache
 def _date() -> str:
-    """Return the newest date of the package's prices.
+    """Return the date of genai-prices' data: the newest one, up to today, of OpenRouter's prices.
 
-    OpenRouter's are dated by the day on which they were read. Those of other services may be announcements.
+    Those carry the day on which they were read. Dates of other services may be announcements.
     """
     today = datetime.now(UTC).date()
     router = next(each for each in _providers() if each.id == "openrouter")

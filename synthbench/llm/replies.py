@@ -205,11 +205,11 @@ MAX_TOKEN_COUNT = 10**7
 NOT_UNICODE = "its text is not valid Unicode"
 NO_TEXT = "its content is not text"
 _KINDS_OF_FAILURES = {CONTENT_FILTER: AnswerKind.REFUSED, ONLY_THOUGHTS: AnswerKind.EMPTY}
-"""Kinds of failures stored by earlier versions; all others were faulty answers."""
+"""Failure text that earlier versions stored -> kind of answer; every other text means a faulty answer."""
 
 
 def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool = False) -> ChatAnswer:
-    """Return the caller's answer: the text without thoughts if complete, else the reason for none.
+    """Return the answer for the caller: its text without thoughts, or the reason why it is unusable.
 
     The cache stores the full text, so that later versions can recognise other forms of thoughts.
     """
@@ -233,7 +233,7 @@ def classified(found: Answer) -> Answer:
 
 
 def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) -> tuple[AnswerKind, str]:
-    """Return a text's kind (whole, cut off or empty) and what it lacks; thoughts may be separate."""
+    """Return a text's kind and why it is not whole; `has_thoughts`: the reply has a field of thoughts."""
     is_empty = is_invisible(without_thoughts(text))
     if is_cut_off:
         return AnswerKind.CUT_OFF, BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
@@ -283,7 +283,7 @@ def _choice(reply: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever came
 
 
 def _is_empty_choice(choices: Any) -> bool:  # noqa: ANN401 - whatever came
-    """Return whether the first choice is null or empty, even by other APIs' names of an answer."""
+    """Return whether the first choice is null, or null under every key that APIs use for an answer."""
     choice = choices[0] if isinstance(choices, list) else ...
     names = ("message", "text", "delta")
     return choice is None or (isinstance(choice, dict) and all(choice.get(name) is None for name in names))
@@ -328,7 +328,7 @@ def _details(usage: Mapping[str, Any]) -> Details:
 
 
 def _read(message: dict[str, Any], finish: object) -> tuple[str | None, AnswerKind, str]:
-    """Return a message's text or None, its kind, and what an incomplete one lacks."""
+    """Return a message's text or None, its kind, and the reason if it is not whole."""
     content, refusal = message.get("content"), message.get("refusal")
     has_thoughts = bool(message.get("reasoning_content") or message.get("reasoning"))
     if isinstance(content, list):
@@ -361,5 +361,5 @@ def _name(given: object) -> str:
 
 
 def _count(given: object, otherwise: int) -> int:
-    """Return a reported token count if it is valid."""
+    """Return a reported token count if it is valid, else `otherwise`."""
     return given if type(given) is int and 0 <= given <= MAX_TOKEN_COUNT else otherwise

@@ -13,8 +13,9 @@ class ChatRequest:
 
     `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
     content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,
-    ...). `sample` distinguishes several answers to equal requests; a hash of seed and index. `logprobs` asks
-    for the log-probabilities of the answer's tokens, and of so many alternatives at each position (0 to 20).
+    ...). `sample`, a hash of seed and index, tells equal requests apart, so that each gets its own answer.
+    `logprobs` asks for the log-probabilities of the answer's tokens; it is the number of alternatives at each
+    position (0 to 20; None: no log-probabilities).
     """
 
     key: str

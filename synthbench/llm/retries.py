@@ -27,9 +27,9 @@ ONCE, FEW = 1, 4
 class Rule:
     """Consequences of a kind of failure.
 
-    most_tries: attempts at one request, besides `llm.tries`. in_doubt: it may have been billed. is_billed: it
-    probably was, and a retry would be, too, so the failure is stored. is_faulty: a reply came, but no answer.
-    slows: lower the concurrency from now on.
+    most_tries: maximum attempts at one request, if lower than `llm.tries`. in_doubt: the attempt may have
+    been billed. is_billed: it probably was, and a retry would be, too, so the failure is stored. is_faulty: a
+    reply came, but no answer. slows: lower the concurrency from now on.
     """
 
     meaning: str
@@ -64,7 +64,7 @@ def is_busy(status: int) -> bool:
 
 
 def is_final_answer(answer: Answer, num_tries: int, most: int) -> bool:
-    """Return whether an answer is final after `num_tries` of at most `most` attempts, or requested again."""
+    """Return whether to keep an answer after `num_tries` of at most `most` attempts; if not, ask again."""
     return not answer.is_server_fault and num_tries >= min(most, TRIES.get(answer.kind, ONCE))
 
 
@@ -107,7 +107,7 @@ class FailedAttemptError(Exception):
     def pause(self, num_tries: int) -> float:
         """Return the seconds before the next attempt: exponential backoff with jitter.
 
-        It is at least the service's requested wait; later more, since overloaded services may ask for 0.
+        It is at least the wait that the service asked for, and grows with the attempts even if that is 0.
         """
         backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
         jittered = backoff * random.uniform(0.5, 1.0)

@@ -48,9 +48,10 @@ _KILLED = -9
 
 @contextmanager
 def servers(logs: Path, *, are_elsewhere: bool = False) -> Iterator[ServerDoor]:
-    """Yield the folder where this run's processes start servers; all end with this context, or this process.
+    """Yield the folder through which this run's processes start servers.
 
-    `logs`: the folder of their logs. `are_elsewhere`: the processes only say which servers they want.
+    All servers end with this context, or with this process. `logs`: the folder of their logs.
+    `are_elsewhere`: the processes only note in the folder which servers they want; a cluster runs them.
     """
     folder = Path(tempfile.mkdtemp(prefix="synthbench-"))
     try:
@@ -110,7 +111,7 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
             self._num_asked[address] -= 1
 
     def is_running(self) -> bool:
-        """Return whether the server runs that was ready."""
+        """Return whether the server, once it was ready, is still running."""
         with self._opened() as file:
             return _is_held(file)
 
@@ -122,7 +123,10 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
         return next(iter(self._addresses()), None)
 
     def _addresses(self) -> list[str]:
-        """Return the base URLs of the servers that are ready; starts one, or says that it is wanted."""
+        """Return the base URLs of the servers that are ready.
+
+        If there is none, start one; on a cluster, note that one is wanted. Raises UserError if it failed.
+        """
         with self._opened() as file:
             is_free = not _is_held(file)
             state = _json(file.read())

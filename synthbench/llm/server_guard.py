@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _serve(file: int, state: dict[str, Any], command: list[str]) -> dict[str, Any]:
-    """Run the program; return the final content of the file."""
+    """Run the program; return the keys to add to the server's file: `is_ready`, or the exit `code`."""
     environment = {**os.environ, "PYTHONPATH": state["python_path"]}
     if state["python_path"] is None:
         del environment["PYTHONPATH"]

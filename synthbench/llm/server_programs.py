@@ -27,7 +27,10 @@ _API_DEFAULTS = {
     "repetition_penalty": 1.0,
     "max_new_tokens": 1024,
 }
-"""For transformers: without `do_sample` it ignores the temperature. Requests' own keys take precedence."""
+"""OpenAI's sampling defaults, sent to `transformers serve`; keys that a request sets take precedence.
+
+Without `do_sample` transformers would ignore the temperature.
+"""
 
 
 def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> Served:

@@ -48,7 +48,7 @@ def save_model(
 ) -> None:
     """Save a trained model, pooling or head included, into `folder`, which must exist.
 
-    `precision` is for later encoding or scoring, `dtype` that of the weights, `encoder` the kind of encoder.
+    `precision` is that of later encoding or scoring, `dtype` that of the weights.
     """
     from sentence_transformers import CrossEncoder
 
@@ -68,7 +68,7 @@ def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.E
 
 
 def save_baseline(name: str, folder: Path) -> None:
-    """Record in `folder`, which must exist, that the pair scorer is the named one of `BASELINES`."""
+    """Record in `folder`, which must exist, that the model is the pair scorer `BASELINES[name]`."""
     _write({"kind": ModelKind.PAIR_SCORER.value, "baseline": name}, folder)
 
 
@@ -236,8 +236,8 @@ def open_model(
 ) -> Encoder | PairScorer:
     """Load a reference (see `reference.resolve`) or a model artifact, ready to encode or score.
 
-    `precision` None means an artifact's own, or fp32 for a reference. An artifact's own code runs, so callers
-    must have asked the user before (`check_code_of`).
+    `precision` None means an artifact's own, or fp32 for a reference. Python code in an artifact runs, so
+    callers must have asked the user before (`check_code_of`).
 
     A checkpoint is a pair scorer if a CrossEncoder saved it, or if it has a classification head and
     sentence-transformers did not save it; all others are encoders.

@@ -15,9 +15,9 @@ PADDING_SHARE = 10
 def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Yield lists of indices that together hold every index once, longest texts first.
 
-    A batch holds at most `batch_tokens` tokens, padding included, or one longer text. It mixes lengths only
-    while it is smaller than a quarter of that, and at most a tenth of it is padding: on a CPU tiny batches
-    cost more than a little padding. The result depends only on the arguments.
+    A batch holds at most `batch_tokens` tokens, padding included, or one longer text. A shorter text joins it
+    only while it holds less than a quarter of `batch_tokens`, and only if at most a tenth of it is padding
+    then: on a CPU tiny batches cost more than a little padding. The result depends only on the arguments.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []
@@ -35,7 +35,7 @@ def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[i
 
 
 def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_tokens: int) -> bool:
-    """Return whether the batch may grow to `num_rows` texts of `num_tokens` tokens, the last of `length`."""
+    """Return whether a text of `length` tokens may join a batch; `num_rows`, `num_tokens`: with this text."""
     padded = num_rows * longest
     if padded > batch_tokens:
         return False
@@ -74,7 +74,7 @@ class TokenisedTexts:
 
 
 def read_once(model: "BaseModel", *, padded: bool) -> None:
-    """Tokenise a text as for training (padded) or scoring, which sets up the model's tokenizer."""
+    """Set up the model's tokenizer by tokenising one text, as in training (`padded`) or as in scoring."""
     texts: list[Any] = [("a", "a")] if model.model_type == "CrossEncoder" else ["a"]
     if padded or not takes_token_batches(model):
         model.preprocess(texts)
@@ -113,7 +113,8 @@ def routes_tasks(model: "BaseModel") -> bool:
 def takes_token_batches(model: "BaseModel") -> bool:
     """Return whether the model is a transformer over padded tokens.
 
-    False for static embeddings, chat templates and packed (flash attention) inputs: these use stock loops.
+    False for static embeddings, chat templates and packed (flash attention) inputs: sentence-transformers'
+    own loops run these.
     """
     from sentence_transformers.base.modules import Transformer
 

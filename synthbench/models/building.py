@@ -60,7 +60,8 @@ def build_cross_encoder(
 
     `num_labels` None keeps the head's number of outputs, one for a new head.
 
-    Raises UserError if the model can't be found or loaded, has too few layers, or `base` is static.
+    Raises UserError if the model can't be found or loaded, has too few layers or a head with several outputs,
+    or if `base` can't read pairs (`Pretrained.why_no_pair_reader`).
     """
     from sentence_transformers import CrossEncoder
 
@@ -85,7 +86,8 @@ def build_cross_encoder(
 def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str) -> "CrossEncoder":
     """Load a checkpoint without its head, and add a hidden tanh layer and a score on its [CLS] vector.
 
-    `seed` governs both. `build_cross_encoder` loads the saved model. Raises UserError as that does.
+    `seed` governs the weights of both. Once saved, the model is loaded by `build_cross_encoder`. Raises
+    UserError as `build_cross_encoder` does, but drops a head with several outputs.
     """
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Transformer
@@ -121,7 +123,7 @@ def _folder_of_pair_reader(base: Pretrained) -> str:
 
 
 def folder_of_encoder(base: Pretrained) -> str:
-    """Return the checkpoint's folder; raises UserError if it is no start for this kind of encoder."""
+    """Return the checkpoint's folder; raises UserError if it can't be the base of this kind of encoder."""
     folder = _resolved(base)
     if (facts := facts_in(Path(folder))) is not None:
         base.check_encoder(facts)
@@ -231,14 +233,15 @@ def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTran
 
 
 def _trusted(base: Pretrained) -> dict[str, bool]:
-    """Return the argument that keeps transformers from asking on the terminal."""
+    """Return transformers' argument `trust_remote_code`; without it, transformers asks on the terminal."""
     return {"trust_remote_code": base.trust_remote_code}
 
 
 def layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
-    """Return the change of configuration that keeps the first layers.
+    """Return the change of configuration that keeps only the first `base.num_layers` layers; None: {}.
 
-    The loader then skips the checkpoint's weights of further layers. This works if layers are numbered.
+    The loader then skips the weights of the other layers. Raises UserError if the configuration has no number
+    of layers, or a smaller one.
     """
     if base.num_layers is None:
         return {}

@@ -13,7 +13,7 @@ _MOST_BYTES = 1_000_000
 
 
 def card_of(model: str) -> Mapping[str, Any]:
-    """Return the card's facts by key, {} without a readable card; works offline."""
+    """Return the fields of the card's front matter, {} without a readable card; works offline."""
     folder = reference.described(model)
     if folder is None:
         return {}

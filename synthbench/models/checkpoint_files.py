@@ -25,7 +25,7 @@ _OF_COLBERT = "artifact.metadata"
 """Where the authors of ColBERT save lengths and prefixes of texts."""
 _SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja", _OF_COLBERT, *CODE, CARD)
 _COPIES = ("original/*", "consolidated*", "checkpoint-*/*")
-"""Weights that a repository holds a second time: in the format of their maker, or of an earlier step."""
+"""Further copies of the weights: in the format of the model's maker, or of an earlier training step."""
 _IN_MODULE = f"[0-9]*_*/{PICKLED}"
 """Weights in a folder of sentence-transformers, such as 2_Dense."""
 
@@ -37,9 +37,9 @@ class ModelFiles:
     repository: HubRepository
 
     def chosen(self, names: Sequence[str]) -> list[str]:
-        """Return the names that are downloaded; pickled weights only for folders without others.
+        """Return the names of the files to download; pickled weights only in folders without safetensors.
 
-        Raises UserError if none of them are weights.
+        Raises UserError if no name is that of a weight file.
         """
         usable = [name for name in names if not _is_any(name, (*UNUSED, *_COPIES))]
         weights = [name for name in usable if fnmatch(name, SAFETENSORS)]

@@ -36,7 +36,7 @@ def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
 
 
 def check_encoder(base: Pretrained) -> None:
-    """Raise UserError if the local checkpoint is no start for this kind of encoder."""
+    """Raise UserError if the local checkpoint can't be the base of this kind of encoder."""
     facts = None if base.static else base.facts()
     if facts is not None:
         base.check_encoder(facts)
@@ -69,9 +69,9 @@ def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
 
 
 def default_dtype(base: Pretrained) -> str:
-    """Return the dtype that the model loads in by default; "" if fp32, unknown, or set by the file.
+    """Return the dtype that the model loads in by default; "" if fp32 or unknown, or if `base.dtype` is set.
 
-    Until November 2026 this dtype was used for training and encoding. A description missing in the local
+    Until November 2026 this dtype was used for training and encoding. A configuration missing in the local
     cache is requested from the hub; if the hub does not answer, fp32 is assumed.
     """
     if base.static or base.dtype != "fp32":
@@ -85,10 +85,11 @@ def default_dtype(base: Pretrained) -> str:
 
 
 def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
-    """Return the model's own prompts or modules for queries and passages.
+    """Return the model's own prompts for rankings, if they differ from those used before November 2026.
 
-    None if they match the behaviour before November 2026, when rankings used only the library's default
-    prompt. The hub is asked as in `default_dtype`.
+    Until then rankings used only the library's default prompt. Keys: `query`, `document`, and `routed` (True)
+    if the model has modules of its own for each. None: no difference, unknown, or `base.prompts` is set. The
+    hub is asked as in `default_dtype`.
     """
     if base.prompts is not None or not base.has_layers:
         return None

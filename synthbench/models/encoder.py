@@ -45,11 +45,11 @@ _SUFFIX = ".npz"
 
 
 class StoredVectors:
-    """Stored vectors of one model's texts in a folder; damaged or partial files are dropped.
+    """Stored vectors of one model's texts in a folder; damaged files are deleted, partial ones ignored.
 
     A file is named by the SHA-256 of its content. It holds, for each text, the vector and a hash of text and
     `model`. One file holds whole batches, so the remaining texts form the same batches as without an
-    interruption. Files of `others` are read, too.
+    interruption. Files in the folders `others` are read, too.
     """
 
     def __init__(
@@ -112,17 +112,21 @@ class StoredVectors:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a model reads texts: the prompt (None: its default), and the route if it routes tasks."""
+    """How a model reads texts: the prompt (None: its default), and the task (query or document).
+
+    `task` is None unless the model has modules of their own for queries and passages.
+    """
 
     prompt: str | None = None
     task: str | None = None
 
 
 class LengthBatchedEncoder:
-    """Encodes each distinct sentence once, in batches of equal token length.
+    """Encodes each distinct sentence once, in batches of similar token length.
 
     Vectors equal those of the model's `encode` (with the checkpoint's prompt, pooling and normalisation) to
-    1e-5, or of its `encode_query` and `encode_document`. Vectors in `kept` are reused, new ones added.
+    1e-5; those of `of_queries` and `of_passages` equal `encode_query`'s and `encode_document`'s. Vectors in
+    `kept` are reused, new ones added to it.
     """
 
     def __init__(
@@ -211,8 +215,7 @@ class LengthBatchedEncoder:
         return matrix.whole
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
-        """Return the cache keys of vectors: the texts, prefixed with a prompt that is not the model's
-        default."""
+        """Return the keys of stored vectors: sentences, prefixed with task and prompt if not the default."""
         if self._reading == Reading():
             return sentences
         before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"
@@ -223,7 +226,7 @@ class LengthBatchedEncoder:
         return self._batches(list(sentences), lambda number, rows: rows if is_due(number, rows) else [])
 
     def _batches(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
-        """Yield rows with their vectors; `wanted` selects the rows to encode from a batch, by its number.
+        """Yield rows with their vectors; `wanted` maps a batch's number and rows to the rows to encode.
 
         Batches depend on all sentences, never on which ones are wanted.
         """
@@ -313,5 +316,8 @@ class CachingEncoder:
 
 
 def resumable(encoder: Encoder, kept: StoredVectors) -> CachingEncoder:
-    """Return the encoder with stored vectors that survive a killed process."""
+    """Return a caching encoder that also stores its vectors in `kept`, where they survive a killed process.
+
+    An encoder that is no LengthBatchedEncoder stores none.
+    """
     return CachingEncoder(encoder.with_stored(kept) if isinstance(encoder, LengthBatchedEncoder) else encoder)

@@ -52,7 +52,7 @@ _UNIFORM_LAYERS = frozenset(
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """Metadata in the files of a checkpoint's folder; None where they do not say.
+    """Metadata from the files of a checkpoint's folder; a property is None if the files don't give it.
 
     `config` is the transformer's configuration, {} for other models. `folder` holds its weights.
     """
@@ -226,7 +226,7 @@ def facts_in(folder: Path) -> CheckpointFacts | None:
 
 
 def _described_by(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Yield name, size and modification time of each file that facts are read from."""
+    """Yield name, size and modification time of each file that the metadata are read from."""
     # scandir: a plan asks hundreds of times, and globbing takes ten times as long.
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
@@ -301,12 +301,12 @@ def object_in(file: Path) -> dict[str, Any]:
 
 
 def first_count(config: Mapping[str, Any], *names: str) -> int | None:
-    """Return the first of these values of a configuration that is a positive whole number."""
+    """Return the first value under these names that is a positive whole number, None if there is none."""
     return next((config[name] for name in names if type(config.get(name)) is int and config[name] > 0), None)
 
 
 def _num_tokens(tokenizer: Mapping[str, Any]) -> int | None:
-    """Return 1 + the largest id among words and the special tokens that every text gets."""
+    """Return 1 + the largest id in the vocabulary and among added tokens that are not special."""
     ids = list(_ids(tokenizer))
     return max(ids) + 1 if ids else None
 

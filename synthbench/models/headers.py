@@ -24,7 +24,7 @@ class Tensor:
 
 
 def tensors(folder: Path, files: str = "*") -> Mapping[str, Tensor]:
-    """Return the tensors in all safetensors files of a folder, by name; {} if it has none.
+    """Return name -> tensor for all safetensors files of a folder; {} if it has none.
 
     A file without a readable header counts as missing; loading it raises the loader's error.
     """

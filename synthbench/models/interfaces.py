@@ -103,13 +103,15 @@ class Searcher(PassageScorer, Protocol):
 
     @property
     def numbers_per_passage(self) -> float:
-        """Mean of the numbers that `similarities` stored for each passage: what an index would hold."""
+        """Mean count of numbers stored per passage in the last `similarities`: the size of an index."""
 
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], at_once: int
     ) -> "Iterator[NDArray[np.float64]]":
-        """Yield the similarities, shape (len(queries), at most at_once), of one block of passages after the
-        other."""
+        """Yield the similarities of all queries with one block of passages after the other.
+
+        Each has the shape (len(queries), at most `at_once`).
+        """
 
 
 def symmetric_scores(scorer: PairScorer, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":

@@ -24,9 +24,9 @@ class KnownTraining:
 
 
 def training_of(model: str) -> KnownTraining | None:
-    """Return what a model was trained on: by the table, and by the card in its folder or in the hub's cache.
+    """Return the data sets that a model was trained on, from the table that ships and the model's card.
 
-    None if neither knows the model; works offline.
+    None if neither knows the model. Works offline: the card is read in the model's folder or the hub's cache.
     """
     of_table, of_card = _table_entry(model), _card_data_sets(model)
     if of_table is None:
@@ -36,9 +36,9 @@ def training_of(model: str) -> KnownTraining | None:
 
 
 def data_sets_in(*names: str) -> tuple[str, ...]:
-    """Return the titles of the data sets that names of tasks, hub repositories or files tell.
+    """Return the titles of the known data sets whose names occur in names of tasks, repositories or files.
 
-    A renamed file tells nothing.
+    A data set in a renamed file is not found.
     """
     words = [_words(name) for name in names]
     return tuple(
@@ -55,19 +55,19 @@ def _table() -> Mapping[str, Any]:
 
 
 def _table_entry(model: str) -> Mapping[str, Any] | None:
-    """Return the model's entry; a folder or another repository counts by its last part."""
+    """Return the table's entry for a model, None without one; only the last part of its name is compared."""
     given = _last(model)
     return next((each for each in _table()["models"] if given in map(_last, each["names"])), None)
 
 
 def _card_data_sets(model: str) -> tuple[str, ...] | None:
-    """Return the known data sets that the card's `datasets` name; None without such a list."""
+    """Return the known data sets in the card's list `datasets`; None without that list."""
     names = texts_in(card_of(model).get("datasets"))
     return data_sets_in(*names) if names else None
 
 
 def _last(model: str) -> str:
-    """Return the last part of a model's name in lower case, or the whole name of a package's folder."""
+    """Return a model's name in lower case without its folder or organisation; a package's folder in full."""
     name = model.lower().rstrip("/")
     return name if name.startswith(PACKAGE_PREFIX) else name.rpartition("/")[2]
 

@@ -70,7 +70,7 @@ def check_tokenizer_reader(name: str, folder: Path) -> None:
 def check_weights(name: str, facts: "CheckpointFacts", num_layers: int | None) -> None:
     """Raise UserError if the weights are quantised, or incomplete in the first `num_layers` layers.
 
-    None: all layers. transformers would draw missing weights at random.
+    `num_layers` None: all layers. transformers would draw missing weights at random.
     """
     if facts.quantisation:
         raise UserError(
@@ -89,12 +89,15 @@ def weights_in(dtype: Dtype) -> dict[str, Any]:
 
 
 def convert_weights(model: "nn.Module", dtype: Dtype) -> None:
-    """Convert all weights to this dtype; modules outside the transformer are loaded in their stored one."""
+    """Convert all of a loaded model's weights to this dtype; `weights_in` covers only the transformer's."""
     model.to(weights_in(dtype)["dtype"])
 
 
 def check_vocabulary(name: str, tokenizer: object, model: "nn.Module | None") -> None:
-    """Raise UserError for a tokenizer without words (transformers may build one) or with unknown tokens."""
+    """Raise UserError for a tokenizer without words (transformers may build one), or with too many tokens.
+
+    Too many: more than the model has embeddings for.
+    """
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
@@ -157,7 +160,7 @@ def _num_positions(model: "nn.Module") -> int | None:
 
 
 def check_outputs(name: str, outputs: int | None) -> None:
-    """Raise UserError if a head has more outputs than a pair's score needs; None: it has no head."""
+    """Raise UserError if a head has more than the one output of a pair's score; `outputs` None: no head."""
     if outputs not in (None, 1):
         raise UserError(
             f"{name}: its head has {outputs} outputs, since it classifies; a cross-encoder has one. To train,"

@@ -14,9 +14,9 @@ from synthbench.models import reference
 from synthbench.models.pretrained import Pretrained, pretrained_in
 
 _OF_LIBRARY = linear_pattern(r"^sentence_transformers(?>(?:\.[a-z_]+)*)\.[A-Z]\w+")
-"""A class of sentence-transformers; its modules also expose whatever they import, such as pickle."""
+"""Matches classes of sentence-transformers, but not what its modules import, such as pickle."""
 MOST_BYTES = 50_000_000
-"""Large because a tokenizer's settings may list its whole vocabulary."""
+"""Maximum bytes read from a JSON file: a tokenizer's settings may list its whole vocabulary."""
 
 
 def with_own_code(settings: object) -> Iterator[Pretrained]:

@@ -30,7 +30,7 @@ COSINE_DECIMALS = 6
 
 
 class LengthBatchedPairScorer:
-    """Scores each distinct ordered pair once, in batches of equal token length.
+    """Scores each distinct ordered pair once, in batches of similar token length.
 
     Scores equal those of the cross-encoder's `predict` (activation included) to 1e-5. Nothing is remembered
     between calls, so that a call's scores depend only on its own pairs.
@@ -114,7 +114,7 @@ class CosineScorer:
 
 
 _Side = tuple[Mapping[str, int], "NDArray[np.float32]"]
-"""Row number by text, and the vectors."""
+"""Text -> row of its vector, and the matrix of vectors."""
 
 
 def _cosines(pairs: Sequence[tuple[str, str]], first: _Side, second: _Side) -> "NDArray[np.float64]":

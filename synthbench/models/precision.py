@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["fp32", "tf32", "bf16"]
 TrainingPrecision = Literal["fp32", "tf32", "bf16", "fp16"]
-"""fp16 is for trainings alone, which scale the loss; a model that only reads takes bf16."""
+"""fp16 is for training only, where the loss is scaled; for encoding and scoring there is bf16."""
 FIRST_WITH_TF32 = (8, 0)
 """Compute capability of NVIDIA's Ampere."""
 _CPU_DESCRIPTION = Path("/proc/cpuinfo")
@@ -49,7 +49,7 @@ def _has_tf32(device: "torch.device") -> bool:
 
 @contextmanager
 def products_in(precision: str) -> Iterator[None]:
-    """Within the block, a GPU multiplies fp32 matrices in tf32 if this is the precision."""
+    """Within the block, a GPU multiplies fp32 matrices in tf32 if `precision` is tf32."""
     import torch
 
     before = torch.get_float32_matmul_precision()
@@ -63,7 +63,7 @@ def products_in(precision: str) -> Iterator[None]:
 
 @contextmanager
 def repeatable(device: "torch.device") -> Iterator[None]:
-    """Within the block, a GPU computes the same bytes each time, as a CPU does.
+    """Within the block, a GPU's results have the same bytes each time, as a CPU's have.
 
     By default a GPU sums the gradients of embeddings in any order, so that two trainings of one seed differ
     (docs/gpu.md). An operation that has no repeatable form warns.
@@ -87,9 +87,9 @@ def repeatable(device: "torch.device") -> Iterator[None]:
 
 @contextmanager
 def _without_cudnn_attention() -> Iterator[None]:
-    """Within the block, torch attends by its other kernels.
+    """Within the block, torch computes attention without cuDNN's kernel.
 
-    cuDNN plans each new shape anew, which took longer on an H100 than reading the texts.
+    cuDNN makes a plan for each new shape, which took longer on an H100 than encoding the texts.
     """
     import torch
 
@@ -152,7 +152,7 @@ def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
 
 
 def _switch(*, on: bool) -> None:
-    """Switch oneDNN's fp32 products on or off: torch passes it products that may be rounded to bf16."""
+    """Let oneDNN multiply fp32 matrices, or not: torch leaves products to it that may be rounded to bf16."""
     import torch
 
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if on else "none"  # type: ignore[attr-defined]

@@ -50,7 +50,7 @@ class Pretrained(BaseModel):
         description="full commit hash of a hub model. Default: main",
     )
     num_layers: int | None = Field(None, ge=1, description="use only this many first layers. Default: all")
-    static: bool = Field(False, description="the mean of the model's token embeddings, without layers")
+    static: bool = Field(False, description="use the mean of the model's token embeddings, without layers")
     static_dimension: int | None = Field(
         None,
         ge=1,
@@ -76,7 +76,8 @@ class Pretrained(BaseModel):
     encoder: EncoderKind = added_field(
         "dense",
         description="dense: one vector for a text; sparse: a weight for each word (SPLADE); "
-        "late-interaction: a vector for each token (ColBERT). The last two are for rows that search",
+        "late-interaction: a vector for each token (ColBERT). The last two are only for a row's base, and "
+        "for the evaluators retrieval, reranking, sts and pairs",
     )
     drop_stop_words: bool = added_field(
         False,
@@ -86,13 +87,13 @@ class Pretrained(BaseModel):
 
     dtype: Dtype = added_field(
         "fp32",
-        description="dtype of the weights after loading, in training, too, where half precision loses "
-        "small updates; the table names any but fp32",
+        description="dtype of the weights, in training, too; bf16 and fp16 lose small updates there. The "
+        "table names any dtype but fp32",
     )
     precision: Precision = added_field(
         "fp32",
-        description="precision of encoding and scoring (`train.precision` sets the training's); tf32: "
-        "matrix products of an NVIDIA GPU",
+        description="precision of encoding and scoring; `train.precision` is that of training. tf32: only in "
+        "matrix products on an NVIDIA GPU",
     )
 
     @model_validator(mode="after")
@@ -130,7 +131,10 @@ class Pretrained(BaseModel):
         return ""
 
     def vectors(self) -> Path:
-        """Return the path of the word vectors; raises UserError if it, or a setting, is wrong."""
+        """Return the path of the word vectors.
+
+        Raises UserError if there are none, or if a setting is set that word vectors don't have.
+        """
         given = {
             "static": self.static,
             "num_layers": self.num_layers is not None,
@@ -175,7 +179,7 @@ class Pretrained(BaseModel):
             raise UserError(f"{self.model}: num_layers is {self.num_layers}, the model has only {available}")
 
     def check_encoder(self, facts: CheckpointFacts) -> None:
-        """Raise UserError if the checkpoint was saved as another kind of encoder, or is no start for it."""
+        """Raise UserError if the checkpoint is another kind of encoder, or can't be the base of this kind."""
         if facts.encoder not in ("dense", self.encoder):
             raise UserError(
                 f"{self.model}: was saved as a {facts.encoder} encoder; write `encoder: {facts.encoder}`"

@@ -9,13 +9,14 @@ from synthbench.models.pretrained import Pretrained
 
 _SETTINGS = "sentence_bert_config.json"
 UNLIMITED = 10**6
-"""Tokenizers without a limit have a larger number."""
+"""A tokenizer's limit that is not below this number means no limit."""
 
 
 def tokenizer_and_limit(base: Pretrained, longest: int | None = None) -> tuple[Any, int] | None:
     """Return the base's tokenizer and its input limit in tokens, at most `longest`, if given.
 
-    None for a base that reads whole texts. Raises UserError if it is missing or unreadable; works offline.
+    None for a base without a limit, such as static ones. Raises UserError if the model is not on this machine
+    or its tokenizer can't be loaded; works offline.
     """
     if not base.has_layers:
         return None

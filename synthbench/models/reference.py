@@ -117,7 +117,7 @@ def _description(repository: HubRepository) -> Path | None:
 
 
 def anywhere(model: str) -> str:
-    """Return a reference that works from any working folder: local ones as absolute paths."""
+    """Return a reference that works from any working folder: a local one becomes an absolute path."""
     if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)):
         return model
     path = word_vectors.find(model) if word_vectors.is_named(model) else _local_folder(model)
@@ -165,7 +165,7 @@ def _local_folder(model: str) -> Path | None:
 
 
 def _elsewhere(model: str) -> str:
-    """Return where a relative name was searched, and how to write a folder in the working folder."""
+    """Return the end of a "no such folder" message: where a relative name was searched, and what to write."""
     if not isinstance(model, RootedName) or model.startswith(("/", "~")):
         return ""
     start = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
@@ -197,7 +197,7 @@ T = TypeVar("T")
 
 
 def _on_hub(model: str, revision: str | None, act: Callable[[ModelFiles], T]) -> T:
-    """Act on a model's files on the hub; if it is not there, the error says where a folder was searched."""
+    """Apply `act` to a model's files on the hub; a missing model's error also names the folder tried."""
     from huggingface_hub.errors import GatedRepoError, RevisionNotFoundError
 
     try:
@@ -223,7 +223,7 @@ def _hash_of_folder(folder: Path) -> str:
 
 @cache
 def _hash_of_shipped(folder: Path) -> str:
-    """Hash a checkpoint that ships with a world once a process, as its files are checked once a process."""
+    """Return the hash of a checkpoint that ships with a world; a process computes it once."""
     return _hash_of_folder(folder)
 
 

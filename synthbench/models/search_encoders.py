@@ -73,10 +73,11 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
 
 
 def _limit_tasks(model: "BaseModel", max_length: int | None) -> None:
-    """Limit what a checkpoint of ColBERT reads of a passage to `max_length`, and of both to its positions.
+    """Limit the two lengths of a ColBERT checkpoint: of passages and of queries.
 
-    Such a checkpoint has a length for passages and one for queries, which the library reads instead of the
-    model's. A query keeps its own unless `max_length` is smaller. Call after `limit_length`.
+    The library reads them instead of the model's length. Passages get `max_length`, if given. Queries keep
+    their own length unless `max_length` is smaller. Both are at most the number of positions. Call after
+    `limit_length`.
     """
     transformer: Any = model[0]
     for name, wanted in (("document_length", max_length), ("query_length", None)):
@@ -94,7 +95,7 @@ def search_encoder(
 
 
 class SearchEncoder(ABC):
-    """Compares queries with passages by the model's own similarity; reads the texts of a pair as such.
+    """Compares queries with passages by the model's own similarity; a pair is a query and a passage.
 
     Vectors are those of the library's `encode_query` and `encode_document`. Nothing is remembered between
     calls.
@@ -117,7 +118,7 @@ class SearchEncoder(ABC):
 
     @property
     def numbers_per_passage(self) -> float:
-        """Mean of the numbers that the last search stored for each passage: weights, or vector components."""
+        """Mean count of numbers (weights or vector components) stored per passage in the last search."""
         return self._num_numbers / max(1, self._num_passages)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
@@ -143,8 +144,10 @@ class SearchEncoder(ABC):
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], at_once: int
     ) -> "Iterator[NDArray[np.float64]]":
-        """Yield the similarities, shape (len(queries), at most at_once), of one block of passages after the
-        other. Only one block's vectors are in memory."""
+        """Yield the similarities of all queries with one block of passages after the other.
+
+        Each has the shape (len(queries), at most `at_once`). Only one block's vectors are in memory.
+        """
         asked = self._of_queries(queries)
         self._num_passages = self._num_numbers = 0
         with progress_task(self._progress, "compare passages", len(passages)) as task:
@@ -245,7 +248,7 @@ class _Sparse(SearchEncoder):
 
 
 class _LateInteraction(SearchEncoder):
-    """The sum over a query's tokens of the greatest similarity to a token of the passage (MaxSim)."""
+    """MaxSim: each query token's greatest similarity to a token of the passage, summed or averaged."""
 
     options: ClassVar = {"convert_to_numpy": False}
 

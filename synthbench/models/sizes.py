@@ -12,11 +12,11 @@ from synthbench.models.work import shape_of_base
 Size = Literal["tiny", "static", "small", "base", "large"]
 """static: word or token vectors; the others: transformers, by the parameters of their layers."""
 LIMITS: tuple[tuple[int, Size], ...] = ((3_000_000, "tiny"), (35_000_000, "small"), (150_000_000, "base"))
-"""Most parameters in the layers of a transformer of this size. MiniLM has 11 to 21 million, BERT-base 85."""
+"""(maximum parameters in the layers, size): MiniLM has 11 to 21 million, BERT-base 85. Above: large."""
 
 
 def size_of(base: Pretrained) -> Size | None:
-    """Return a base's size by its metadata, a table of published models, or the hub; None if unknown."""
+    """Return a base's size from its metadata, a table of published models, or the hub; None if unknown."""
     if not base.has_layers:
         return "static"
     try:
@@ -33,7 +33,7 @@ def size_of(base: Pretrained) -> Size | None:
 
 
 def check_known(base: Pretrained) -> None:
-    """Raise UserError, with near names, if the hub answers that it has no such model."""
+    """Raise UserError, with similar names, if the hub answers that it has no such model."""
     try:
         if local(base.model) is None and is_reachable():
             HubRepository("model", base.model, base.revision).commit()

@@ -83,9 +83,9 @@ def read(path: Path) -> WordVectors:
 
 
 def shape(path: Path) -> tuple[int, int]:
-    """Return the numbers of words and dimensions; estimates the words if only the whole file would tell.
+    """Return the numbers of words and dimensions, from the first lines of a text file.
 
-    Raises UserError as `read` does.
+    The number of words is an estimate if the file has no header. Raises UserError as `read` does.
     """
     import numpy as np
 

@@ -13,7 +13,7 @@ BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 @dataclass(frozen=True)
 class Shape:
-    """Numbers of layers and vocabulary, and widths (hidden, keys, inner), of a transformer."""
+    """Numbers of layers and vocabulary tokens of a transformer, and widths (hidden, keys, feed-forward)."""
 
     num_layers: int
     width: int
@@ -31,7 +31,7 @@ class Shape:
 
     @property
     def num_parameters(self) -> int:
-        """Parameters of the layers and of the vocabulary; a decoder computes with both."""
+        """Number of parameters in layers and token embeddings; a decoder computes with both."""
         return self.layer_parameters + self.vocabulary * self.width
 
     @property
@@ -135,18 +135,18 @@ TOKENS_PER_SENTENCE = 14
 BYTES_READ = 4
 """Bytes for each parameter of a model in fp32."""
 FORWARD, TRAINED = 2, 6
-"""Operations for each parameter and token: a product and a sum forward; gradients take twice as many more."""
+"""Operations for each parameter and token: a product and a sum forward; in training, 4 more for gradients."""
 OPTIMISER = 250
-"""Operations for each parameter and step with the duration of AdamW, which waits for memory."""
+"""Operations, for each parameter and step, that take as long as AdamW, which mostly waits for memory."""
 
 
 @dataclass(frozen=True)
 class Work:
     """An amount of computation: FLOPs of one model, and the calls (steps, or texts read) they are split into.
 
-    `operations` is None if the model's size is unknown. `precision` is that of the products. A language model
-    holds its `weights` and at most the cached keys and values `kept`, and reads `read` in all, in bytes. A
-    training tokenizes `texts`.
+    `operations` is None if the model's size is unknown. `precision` is that of matrix products. For a
+    language model, in bytes: `weights`, at most `kept` (its kv cache), and `read` (all that it reads from
+    memory). `texts`: the number of texts that a training tokenises.
     """
 
     model: str
@@ -159,7 +159,7 @@ class Work:
     texts: float = 0.0
 
     def share(self, share: float) -> "Work":
-        """Return a share of it, in [0, 1]."""
+        """Return this work times `share`, which is in [0, 1]."""
         operations = None if self.operations is None else share * self.operations
         return replace(
             self,
@@ -172,11 +172,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected output and work of a method, from amounts alone; None: unknown.
+    """A method's expected output and work, estimated from the numbers of its sources' records; None: unknown.
 
-    `num_records` is an upper bound, and so is `tokens` (written by a language model) if no text needs another
-    try; `tries` times as many are the upper bound if all texts need all tries. `work` is that of local models
-    in `generate`, without the experiment's LLM, if no text needs another try.
+    `num_records` is an upper bound. `tokens`, which a local language model writes, is one if no text needs
+    another try; if all texts need all tries, the bound is `tries` times `tokens`. `work` is that of local
+    models in `generate`, without the experiment's LLM, if no text needs another try.
     """
 
     num_records: int | None = None
@@ -200,7 +200,7 @@ def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
 
 
 def _multiplied(base: Pretrained, shape: Shape) -> int:
-    """Return the parameters that each token is multiplied with."""
+    """Return the number of parameters that each token is multiplied with."""
     return shape.num_parameters if base.encoder == "sparse" else shape.layer_parameters
 
 

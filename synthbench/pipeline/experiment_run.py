@@ -93,7 +93,7 @@ class Recorded:
 
 
 def _check_keys(experiment: Experiment) -> None:
-    """Raise UserError if a stage to run asks an LLM without its key: before the hub is asked for anything."""
+    """Raise UserError if a stage to run asks an LLM whose API key is missing. Sends the hub no request."""
     lacking = missing_keys(experiment)
     if not lacking:
         return
@@ -113,7 +113,7 @@ def _prepared_store(progress: RunProgress) -> Store:
 
 
 def _check_hub(to_run: Iterable[Stage], experiment: Experiment, progress: RunProgress) -> None:
-    """Raise UserError if the hub has not what this machine lacks."""
+    """Raise UserError if stages need a repository or file that neither this machine nor the hub has."""
     if lacking := missing(files_on_hub(to_run)):
         progress.say(f"looking up {counted(len(lacking), 'name')} on the hub")
         look_up(lacking, experiment)
@@ -209,7 +209,7 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
 def _live_tracking(
     invocation: Invocation, plan: Plan, store: Store, monitor: RunMonitor, progress: RunProgress
 ) -> AbstractContextManager[None]:
-    """Send curves and scores to MLflow while the run goes on."""
+    """Within the block, send training curves and scores to MLflow."""
     name, overrides = invocation.experiment.name, invocation.overrides
     names = LiveNames(name, " ".join((name, *overrides)), request(invocation.experiment, overrides))
 
@@ -264,7 +264,10 @@ def _summary(plan: Plan, report: RunReport) -> str:
 
 
 def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, tuple[str, ...]]:
-    """Track a result with its report, in Trackio, too, if set; return its location, or the errors."""
+    """Track a result and its report files in MLflow, and the result in Trackio if that is set.
+
+    Returns the location in MLflow and no errors, or "" and the errors.
+    """
     with tempfile.TemporaryDirectory() as name:
         for file, content in files.items():
             (Path(name) / file).write_bytes(content)
@@ -283,9 +286,9 @@ def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, t
 def collect_whole(
     plan: Plan, runner: Runner, report: RunReport, overrides: tuple[str, ...] = ()
 ) -> ExperimentResult:
-    """Return a finished plan's results; damaged artifacts are computed again and added to the report.
+    """Return a finished plan's results; stages with a damaged artifact run again and are added to `report`.
 
-    Raises UserError if an artifact computed again is damaged, too.
+    Raises UserError if the new artifact is damaged, too.
     """
     repaired: set[str] = set()
     while True:
@@ -308,7 +311,7 @@ def llms_on_demand(
     """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
 
     LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
-    stage first asks them, on a cluster if they `are_elsewhere`. Raises UserError if a server does not start.
+    stage first asks them, on a cluster if `are_elsewhere`. Raises UserError if a server does not start.
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}

@@ -60,7 +60,7 @@ def _is_on_hub(model: Pretrained | NamedLanguageModel | ServedLLM) -> bool:
 
 
 def own_code(stages: Iterable[Stage]) -> list[HubFiles]:
-    """Return the code in other repositories that models need whose own code the file allows.
+    """Return the Python code that trusted models (`trust_remote_code`) load from other repositories.
 
     Reads the models' configurations from the local cache.
     """
@@ -70,7 +70,7 @@ def own_code(stages: Iterable[Stage]) -> list[HubFiles]:
 
 
 def _auto_map(model: Pretrained) -> Iterator[str]:
-    """Yield the repositories that a configuration's classes come from: "org/name--module.Class"."""
+    """Yield the repositories of a configuration's classes: "org/name" of "org/name--module.Class"."""
     facts = model.facts()
     given = None if facts is None else facts.config.get("auto_map")
     for value in given.values() if isinstance(given, dict) else ():
@@ -81,7 +81,7 @@ def _auto_map(model: Pretrained) -> Iterator[str]:
 
 
 def missing(needs: Iterable[Files]) -> list[Files]:
-    """Return the needs that the local cache does not hold whole; sends no request."""
+    """Return those needs that are not completely in the local cache; sends no request."""
     return [files for files in needs if not _is_cached(files)]
 
 
@@ -95,7 +95,7 @@ def _is_cached(files: Files) -> bool:
 
 @dataclass(frozen=True)
 class Found:
-    """What the hub has of a repository: the commit, and the files that are read with their sizes in bytes."""
+    """A repository on the hub: its commit, and the needed files with their sizes in bytes."""
 
     repository: HubRepository
     commit: str
@@ -110,10 +110,10 @@ class Found:
 
 
 def look_up(needs: Iterable[Files], experiment: Experiment) -> list[Found]:
-    """Ask the hub for each repository.
+    """Ask the hub for each repository's commit and the sizes of the needed files.
 
-    Raises one UserError that names all that does not exist, is gated, or lacks the files that are read, with
-    the line of the experiment's file; the same if the hub does not answer, with what can be done.
+    Raises one UserError with a line for each repository that does not exist, is gated, or lacks needed files,
+    and its line in the experiment file. Raises NotAvailableError, with ways out, if the hub does not answer.
     """
     wanted: dict[HubRepository, list[Files]] = {}
     for files in needs:
@@ -164,9 +164,9 @@ def planned(experiment: Experiment) -> Plan:
 
 
 def check_room(found: Iterable[Found]) -> tuple[int, int, Path]:
-    """Return the bytes to download, those free on the cache's disk, and its folder.
+    """Return the bytes to download, the free bytes on the disk of the hub's cache, and the cache's folder.
 
-    Raises UserError if they don't fit.
+    Raises UserError if the download doesn't fit.
     """
     from huggingface_hub import constants
 
@@ -182,7 +182,7 @@ def check_room(found: Iterable[Found]) -> tuple[int, int, Path]:
 
 
 def in_bytes(number: float) -> str:
-    """Return a number of bytes as the hub prints it, such as 6.4 GB."""
+    """Return a number of bytes in the hub's format, such as 6.4 GB."""
     for unit in ("bytes", "kB", "MB"):
         if number < 1000 - _HALF:
             return f"{number:.0f} {unit}"
@@ -191,7 +191,7 @@ def in_bytes(number: float) -> str:
 
 
 def download(found: Found) -> None:
-    """Download what is missing.
+    """Download a repository's needed files that the local cache lacks.
 
     Raises UserError for what `look_up` refuses, for a full disk, and for a missing tokenizer library.
     """

@@ -32,7 +32,10 @@ def load_invocation(file: Path, overrides: Overrides) -> Invocation:
 
 
 def typed_options(overrides: Overrides) -> tuple[str, ...]:
-    """Return the options in a fixed order, without runtime options; secrets are masked."""
+    """Return the overrides as options in a fixed order, such as "--seeds 1,2"; secrets are masked.
+
+    Options that set only runtime settings are left out.
+    """
     typed = [("--profile", overrides.profile or "")]
     typed += [("--variant", name) for name in sorted(set(overrides.variants))]
     typed += [("--seeds", ",".join(map(str, overrides.seeds)))]

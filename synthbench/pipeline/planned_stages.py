@@ -1,4 +1,4 @@
-"""The stages of a plan so far, each once under its addresses, and what is missing for them."""
+"""The stages of a plan in the making, each once under its addresses, and the files that they lack."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from synthbench.plugins.loading import component
 from synthbench.stages.data import ReadSource
 
 _NOT_AT_HAND = {"not at hand": ""}
-"""Replaces the hashes and commits of a stage that is planned without them."""
+"""Stands for the hashes and commits of a stage's files if it is planned without these files."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Address:
 
 
 def summed(own: int, run: int) -> int:
-    """Return the configured seed plus the run's, modulo 2**32."""
+    """Return the configured seed plus the run's seed, modulo 2**32."""
     return (own + run) % 2**32
 
 
@@ -51,7 +51,7 @@ class PlannedStages:
         }
 
     def check_sources(self) -> None:
-        """Check for missing sources first, since everything else depends on them."""
+        """Raise one UserError for all missing sources, before stages that read them are planned."""
         configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
         evaluations = [evaluation for config in configs for evaluation in config.evaluations]
         optional = {name for evaluation in evaluations for name in evaluation.optional}
@@ -74,17 +74,17 @@ class PlannedStages:
                 self.absent.update(evaluation.if_found)
 
     def _do_without(self, stage: Stage, error: UserError, where: str = "") -> None:
-        """Record what is missing, and plan the stage without it."""
+        """Record the error's missing files, and plan the stage without them."""
         stage.operation.assume(_NOT_AT_HAND)
         for message in error.messages:
             self.plan.not_at_hand.setdefault(message, []).extend([where] if where else [])
 
     def source(self, name: str) -> Stage:
-        """Return the stage that reads a source, as it is in the file."""
+        """Return the stage that reads a source, with the sample that the file sets, whatever the seed."""
         return self.add(self.sources[name], f"source.{name}")
 
     def training_source(self, name: str, address: Address) -> Stage:
-        """Return a training source: one sample for all seeds, or one per seed."""
+        """Return the stage that reads a training source; if samples vary by seed, with the seed's sample."""
         source = self.experiment.sources[name]
         if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
             return self.source(name)

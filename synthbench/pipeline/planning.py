@@ -35,7 +35,7 @@ from synthbench.stages.preparation import ApplyStep, Prepare
 from synthbench.stages.training import DATA, PAUSED, Select, Train
 
 _Made = dict[str, tuple[Stage, Stage]]
-"""A row's earlier parts, each before and after its prepare steps."""
+"""A row's earlier parts: name -> the stages before and after its prepare steps."""
 
 
 def make_plan(experiment: Experiment) -> Plan:
@@ -55,9 +55,9 @@ def make_outline(experiment: Experiment) -> Plan:
 
 
 def make_sketch(experiment: Experiment) -> Plan:
-    """Build the stage graph of one seed without any of its files.
+    """Build the stage graph of the first seed, even if all files are missing.
 
-    It names all that is read, since seeds read the same; identities are not those of a run.
+    It names every file and model to read, since all seeds read the same. Identities may differ from a run's.
     """
     return _Planner(replace(experiment, seeds=experiment.seeds[:1]), does_without=(UserError,)).make()
 
@@ -158,7 +158,7 @@ class _Planner(PlannedStages):
     def _best_start(
         self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimizationSection, address: Address
     ) -> Stage:
-        """Return the Select stage over paused trainings with several seeds, which no other run shares."""
+        """Return the stage that selects the best of several paused trainings, with seeds of this run only."""
         seeds = [summed(training.seed * how.seeds, turn) for turn in range(how.seeds)]
         starts = {}
         for seed in seeds:
@@ -170,7 +170,7 @@ class _Planner(PlannedStages):
         return self.add(Stage(choice, starts, label), f"{address.key}|select-seed")
 
     def _part(self, part: Part, made: _Made, address: Address) -> tuple[Stage, Stage]:
-        """Return the part before and after its steps; `made` are the earlier parts."""
+        """Return the part's stages before and after its prepare steps; `made` are the earlier parts."""
         if part.method is None:
             assert part.source is not None
             stage = self.training_source(part.source, address)
@@ -312,7 +312,7 @@ class _Planner(PlannedStages):
 
 
 def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
-    """Return a training with the prompts that dev rankings read."""
+    """Return the training; if it selects on rankings, with the base's own prompts for them."""
     if operation.evaluator is None or not reads_queries(operation.evaluator):
         return operation
     return replace(operation, own_prompts=own_prompts(Stage(operation, inputs)))

@@ -19,8 +19,8 @@ from synthbench.registration.registering import Registering
 def register(invocation: Invocation, progress: Progress, export: Path | None = None) -> Registered:
     """Read the test sets, register the experiment in the home's store, and write the file `export`.
 
-    Returns the registration: the first one of the same declaration, if it was registered before. Raises
-    UserError if the data are invalid, if there is no test set, or if `export` is another file.
+    Returns the registration; if the same declaration was registered before, the first one. Raises UserError
+    if the data are invalid, if there is no test set, or if `export` exists with other content.
     """
     experiment = invocation.experiment
     plan = planned(experiment)
@@ -47,7 +47,10 @@ def register(invocation: Invocation, progress: Progress, export: Path | None = N
 
 
 def _check(file: Path, registering: Registering) -> None:
-    """Raise UserError if the file has no folder, or is another one than this declaration's registration."""
+    """Raise UserError if the file's folder is missing, or if the file exists with other content.
+
+    Its content must be this declaration's former registration.
+    """
     if not file.absolute().parent.is_dir():
         raise UserError(f"{file}: no folder '{file.parent}'; make it first")
     if file.is_dir():

@@ -34,7 +34,8 @@ class AnsweredItem(Generic[Item]):
     def unit(self, read: Callable[[str], Record], columns: Mapping[str, Any]) -> Unit:
         """Return the unit of an item with one request: the record that `read` makes of it, or a failure.
 
-        A failure has these columns. An AnswerError of `read` is its reason, and is counted as dropped.
+        The failure gets `columns`. If `read` raises AnswerError, the message is the failure's reason, and the
+        item counts as dropped for this reason.
         """
         text = self.answer.text
         if text is None:
@@ -56,7 +57,7 @@ def answered_items(
     """Yield each unfinished item of this process with its answers.
 
     Items come in the order of their answers; `items` holds (unit key, item) and is read lazily. `requests`
-    returns an item's requests by name, from its index and the item. Request keys must be unique.
+    takes an item's index and the item, and returns name -> request. Request keys must be unique.
     """
     waiting: dict[str, tuple[AnsweredItem[Item], str]] = {}
 

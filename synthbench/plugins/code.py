@@ -1,7 +1,7 @@
 """A plug-in's code in identities: name and version of a release, otherwise a hash of the files.
 
-Components that ship with synthbench have none. Their `version` is their contract, which tests of their output
-enforce, so that stores survive a refactoring.
+The code of components that ship with synthbench is in no identity, so that stores survive a refactoring.
+Tests of their output ensure that their `version` is raised when results change.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str
 def code_changes(old: _Code, new: _Code) -> Iterator[str]:
     """Yield a line on each component whose code changed; replaced components are left out.
 
-    It is "echo 1.0 -> 1.1" for releases, otherwise "code of 'echo' changed".
+    The line is "echo 1.0 -> 1.1" for releases, otherwise "code of 'echo' changed".
     """
     for name in sorted(old.keys() & new.keys() if old else new):
         before, after = old.get(name, {}), new[name]
@@ -58,7 +58,7 @@ def _upgrade(before: str, after: str) -> str:
 
 @cache
 def _code(plugin: type[Component]) -> Mapping[str, str]:
-    """Return the code of the packages of a class and of its base classes."""
+    """Return package -> release or content hash, for the packages of a class and its base classes."""
     inherited = [each for each in plugin.__mro__ if each not in Component.__mro__]
     modules = {each.__module__ for each in inherited}
     known = {*_own_packages(), *sys.stdlib_module_names}
@@ -109,8 +109,8 @@ def _file(package: str) -> Path:
 def _release(package: str) -> str | None:
     """Return name and version of the release that installed a package, or None.
 
-    pip writes a direct_url.json when it installs from a folder, a repository or a file, whose content may
-    change without the version. An editable package is in no RECORD beside it, nor is one on PYTHONPATH.
+    None if the content may change without the version: pip then wrote a direct_url.json (installed from a
+    folder, repository or file), or no RECORD beside the package lists it (editable, or on PYTHONPATH).
     """
     from packaging.utils import canonicalize_name
 

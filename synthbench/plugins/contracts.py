@@ -40,9 +40,10 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class GeneratedData:
-    """A dependency of a method: another method's data set; `sources` maps its roles to ours.
+    """A dependency of a method: another method's data set.
 
-    Optional roles we have no source for stay empty.
+    `sources`: role of the other method -> role of this method, whose source it gets. Optional roles that this
+    method has no source for stay empty.
     """
 
     method: str
@@ -54,7 +55,7 @@ Need = TrainedModel | GeneratedData
 
 
 class Component(BaseModel):
-    """A plug-in: its fields are its section of the experiment file, `version` names its behaviour.
+    """A plug-in: its fields are its section of the experiment file; `version` is that of its behaviour.
 
     Raise `version` whenever the same configuration gives another result, so that older artifacts are not
     reused. The code of plug-ins outside synthbench enters identities as well.
@@ -71,7 +72,7 @@ class Component(BaseModel):
     def revisions(self) -> Mapping[str, str]:
         """Return external inputs of this component, as name -> content hash or commit.
 
-        It enters the identity of the stage. Raises UserError if a named input is missing.
+        They enter the identity of the stage. Raises UserError if a named input is missing.
         """
         return {}
 
@@ -111,7 +112,7 @@ class PluginContext(Protocol):
         """Count deliberately dropped items; the manifest shows the count.
 
         A method that yields units must count the same on every run, also when it skips finished units. A step
-        counts records by reason; those that it drops uncounted are counted under its name.
+        counts dropped records; records that it drops without a count are counted under the step's name.
         """
 
     def measure(self, name: str, value: float) -> None:
@@ -135,10 +136,10 @@ class GenerationContext(PluginContext, Protocol):
         """Return the generated data set that `needs` declares under this name."""
 
     def records(self, name: str) -> Records:
-        """Return the same data set as a stream of records, since it may not fit into memory."""
+        """Return the data set of `dataset(name)` as a stream of records: it may not fit into memory."""
 
     def shared(self) -> SyntheticDataset | None:
-        """Return the data of the method's `shared_by_shards`; None if `generate` has to make them itself."""
+        """Return the data of the method's `shared_by_shards`; None without shards: `generate` makes them."""
 
 
 class StepContext(PluginContext, Protocol):
@@ -154,8 +155,8 @@ class StepContext(PluginContext, Protocol):
 class Method(Component, ABC):
     """Generates training data, as a pure function of its configuration and sources, without writing files.
 
-    An experiment must give `source_roles` and may give `optional_source_roles`. If a dependency's `selection`
-    is an optional role without a source, it has no model selection.
+    An experiment must give sources for `source_roles`, and may for `optional_source_roles`. A dependency
+    whose `selection` is an optional role without a source is trained without model selection.
     """
 
     record_kind: ClassVar[RecordKind]
@@ -188,8 +189,8 @@ class Method(Component, ABC):
     def needs(self) -> Mapping[str, Need]:
         """Return the dependencies, by name: models and data sets that are made before `generate`.
 
-        Name a dependency that has a section of settings after its key, dotted if nested, as in
-        "sampler.bi_encoder": errors then name that location.
+        If a dependency has its own section of settings, its name must be the section's key, dotted if nested,
+        as in "sampler.bi_encoder": errors then name that location.
         """
         return {}
 
@@ -206,21 +207,21 @@ class Method(Component, ABC):
         """
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Return the cost of generating, a line for each kind of cost, from amounts alone.
+        """Return the cost of generating, a line for each kind of cost, without reading the sources.
 
-        `num_records` are the known sizes of the sources, by role.
+        `num_records`: role -> number of records of its source, where known.
         """
         return ()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the expected number of records and work, from the same amounts as `cost`.
+        """Return the expected number of records and work; `num_records` as in `cost`.
 
         `plan` and `run` estimate times from it; None is unknown.
         """
         return Expected()
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the expected LLM requests and tokens, from the same amounts; None: unknown."""
+        """Return the expected LLM requests and tokens, None: unknown; `num_records` as in `cost`."""
         return None
 
     @abstractmethod
@@ -243,11 +244,11 @@ class Step(Component, ABC):
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
     after_answers: ClassVar[frozenset[str]] = frozenset()
-    """Settings on which no request depends: `plan` counts what steps ask that differ in these alone once."""
+    """Settings that change no request: `plan` counts the requests of steps that differ only in these once."""
     reads_queries: ClassVar[bool] = False
     """Whether it encodes queries and passages separately (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None
-    """Whether its triplets have a teacher's scores (True) or none (False). None leaves them."""
+    """Whether the resulting triplets have a teacher's scores; None: as before the step."""
 
     def needs_llm(self) -> bool:
         """Return whether it asks an LLM with these settings."""
@@ -262,11 +263,11 @@ class Step(Component, ABC):
         return ()
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the base settings of the step's models, which must differ from the model under test."""
+        """Return the `base` settings of those models of the step that must not be the model under test."""
         return ()
 
     def columns_used(self) -> tuple[str, ...]:
-        """Return the columns that the settings name."""
+        """Return the record columns that the settings name."""
         return ()
 
     def obstacle(self, kind: RecordKind) -> str:
@@ -312,7 +313,7 @@ class Step(Component, ABC):
 
     @abstractmethod
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the resulting records, in order. A missing id counts as dropped; an added one is new.
+        """Yield the resulting records, in order. Ids that don't come back count as dropped, others as new.
 
         `records` can be iterated over any number of times, also between yields.
         """

@@ -39,7 +39,7 @@ def allow_code(folder: Path) -> None:
 
 @contextmanager
 def code_allowed(folder: Path) -> Iterator[None]:
-    """Allow what `allow_code` allows, until the block ends."""
+    """Allow running the Python files in a folder and below it, until the block ends."""
     before = os.environ.get(ALLOWED, "")
     allow_code(folder)
     try:
@@ -61,7 +61,7 @@ def file_of(module: str) -> Path | None:
 
 @dataclass(frozen=True)
 class FilePlugin:
-    """A class in a Python file, with an entry point's interface; `name` is its name in the experiment."""
+    """A plug-in class in a Python file, loaded like an entry point; `name` is "my_method.py:MyMethod"."""
 
     name: str
     folder: Path
@@ -69,7 +69,7 @@ class FilePlugin:
 
     @property
     def value(self) -> str:
-        """The class's origin, for messages."""
+        """The file's path, for messages."""
         return str(self._path)
 
     @property
@@ -96,7 +96,7 @@ class FilePlugin:
 
 
 def _module(path: Path) -> str:
-    """Return a module name from path and content: another process imports the same code or fails."""
+    """Return a module name made of path and content hash: other processes import the same code or fail."""
     return f"{_MODULE}{str(path).encode().hex()}_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
 
 
@@ -115,7 +115,7 @@ def is_allowed(path: Path) -> bool:
 
 
 def check_code_of(model: str) -> None:
-    """Raise UserError if a model would run code of its own that the user has not allowed."""
+    """Raise UserError if loading a model runs code from its folder that the user has not allowed."""
     from synthbench.models.artifact import runs_code
 
     folder = Path(model)

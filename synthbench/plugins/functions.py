@@ -30,14 +30,14 @@ from synthbench.plugins.contracts import GenerationContext, Method
 
 Function = Callable[..., Iterable[Record]]
 TOKENS_PER_ANSWER = 18
-"""Assumed tokens of an answer: a sentence."""
+"""Default estimate of the tokens of an answer: one sentence."""
 _MOST_REHEARSED = 8
 _MOST_REQUESTS = 10_000
 _RETURNS = "an Iterator of the records that it yields, such as `-> Iterator[ScoredPair]`"
 
 
 class FunctionMethod(Method):
-    """A method that calls a function; `method` makes its subclasses."""
+    """A method that calls a function; the decorator `method` makes its subclasses."""
 
     function: ClassVar[Function]
     llm_name: ClassVar[str] = ""
@@ -57,7 +57,7 @@ class FunctionMethod(Method):
         return None if found is None else found[0]
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Estimate the records in the same way."""
+        """Estimate the number of records by calling the function on a few made-up records."""
         found = self._expected(num_records)
         return Expected() if found is None else Expected(found[1])
 
@@ -74,7 +74,10 @@ class FunctionMethod(Method):
             yield from _taken(llm.failures)
 
     def _expected(self, num_records: Mapping[str, int]) -> tuple[ChatAmount, int] | None:
-        """Return the expected requests and records, in proportion to those of two small rehearsals."""
+        """Return the expected requests and records, extrapolated from calls on up to 8 made-up records.
+
+        None if they can't be estimated.
+        """
         if not self.uses_llm or not self.source_roles.keys() <= num_records.keys():
             return None
         largest = max(num_records.values(), default=0)
@@ -95,7 +98,7 @@ class FunctionMethod(Method):
         return estimated_amount(requests, chats, self.tokens_per_answer), records
 
     def _rehearsed(self, sizes: Mapping[str, int], llm: "_Rehearsal") -> int:
-        """Call the function on so many made-up records of each role; return how many records it yields."""
+        """Call the function on made-up records, `sizes` of each role; return how many records it yields."""
         kinds = {**self.source_roles, **self.optional_source_roles}
         given = {role: _made_up(kind, sizes[role]) if role in sizes else None for role, kind in kinds.items()}
         return sum(1 for _ in self._called(given, LLM("", "", llm)))
@@ -114,13 +117,13 @@ def method(
 def method(
     function: Function | None = None, *, version: int = 1, tokens_per_answer: int = TOKENS_PER_ANSWER
 ) -> Any:
-    """Make a method of a function that yields records.
+    """Turn a function that yields records into a method.
 
-    Parameters are sources (`sentences: list[str]`, `gold: list[ScoredPair]`; with `| None = None` optional),
-    the LLM (`llm: LLM`), or else settings, keys of the experiment file. The function must be pure: after a
-    kill it is called again, and cached answers serve. A record that an LLM wrote becomes a failure if a text
-    is empty or repeats another. Raise `version` when the same settings give other records;
-    `tokens_per_answer` is for `plan`.
+    A parameter is a source (`sentences: list[str]`, `gold: list[ScoredPair]`; `| None = None` makes it
+    optional), the LLM (`llm: LLM`), or a setting: a key of the experiment file. The function must be pure: a
+    killed run calls it again and takes the LLM's answers from the cache. With an LLM, a record becomes a
+    failure if one of its texts is empty or repeats another one. Raise `version` when the same settings give
+    other records; `plan` estimates costs from `tokens_per_answer`.
     """
     if function is None:
         return lambda given: _made(given, version, tokens_per_answer)
@@ -158,7 +161,7 @@ def _made(function: Function, version: int, tokens_per_answer: int) -> type[Func
 
 @dataclass
 class _Parts:
-    """What a function's parameters are: sources by role, the LLM, settings with their defaults."""
+    """A function's parameters by use: sources by role, the LLM, settings with their defaults."""
 
     function: str
     required: dict[str, RecordKind] = field(default_factory=dict)
@@ -168,7 +171,7 @@ class _Parts:
     defaults: dict[str, Any] = field(default_factory=dict)
 
     def add(self, parameter: inspect.Parameter, hint: Any) -> None:  # noqa: ANN401 - any type
-        """Add a parameter."""
+        """Add a parameter as a source, the LLM or a setting, depending on its type `hint`."""
         name, default = parameter.name, parameter.default
         kind = _kind_of_list(hint)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
@@ -196,7 +199,7 @@ class _Rehearsal:
     asked: list[ChatRequest] = field(default_factory=list)
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
-        """Yield the sentence; raises RuntimeError if the requests don't come to an end."""
+        """Yield a made-up answer to each request; raises RuntimeError after 10,000 requests."""
         for request in requests:
             self.asked.append(request)
             if len(self.asked) > _MOST_REQUESTS:
@@ -205,7 +208,7 @@ class _Rehearsal:
 
 
 def _scaled(num_records: Mapping[str, int], size: int) -> dict[str, int]:
-    """Return the numbers in proportion, the largest of them `size`."""
+    """Return the numbers scaled so that the largest is `size`, rounded up."""
     largest = max(num_records.values(), default=0)
     return {role: ceil(number * size / max(largest, 1)) for role, number in num_records.items()}
 
@@ -215,7 +218,7 @@ def _sentence(number: int) -> str:
 
 
 def _made_up(kind: RecordKind, size: int) -> list[Any]:
-    """Return made-up records as the function gets them."""
+    """Return `size` made-up records as the function gets them: sentences as texts."""
     record_type = RECORD_TYPES[kind]
     more: dict[str, Any] = {"score": 0.5} if "score" in record_type.own_fields() else {}
     if kind == RecordKind.RANKING:
@@ -231,13 +234,13 @@ def _made_up(kind: RecordKind, size: int) -> list[Any]:
 
 
 def _values(data: SyntheticDataset) -> list[Any]:
-    """Return a source's records; of sentences, the texts."""
+    """Return a source's records as the function gets them: sentences as texts."""
     values: list[Any] = data.column("sentence") if data.kind == RecordKind.SENTENCE else list(data)
     return values
 
 
 def _written(record: Record, model: str) -> Record:
-    """Return a record that an LLM wrote, or a failure if a text is empty or repeats another."""
+    """Return a record that an LLM wrote, or a failure if one of its texts is empty or repeats another."""
     texts = record.texts()
     for index, text in enumerate(texts):
         if (reason := why_unusable(text, texts[:index])) and reason != REFUSAL:
@@ -264,7 +267,7 @@ def _kind_of_list(hint: Any) -> RecordKind | None:  # noqa: ANN401 - any type
 
 
 def _kinds(hint: Any) -> Iterator[RecordKind]:  # noqa: ANN401 - any type
-    """Yield the kinds of the records that an iterable's type holds."""
+    """Yield the record kinds in an iterable's type, such as `Iterator[Pair | Failure]`."""
     items = get_args(hint)[:1]
     for item in items:
         members = get_args(item) if get_origin(item) in (Union, UnionType) else (item,)

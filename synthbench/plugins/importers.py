@@ -35,17 +35,17 @@ class Importer(Component, ABC):
     kinds: ClassVar[tuple[RecordKind, ...]]
     """The record kinds that the format can hold, the usual one first."""
     makes: ClassVar[tuple[RecordKind, ...]] = ()
-    """The kinds that `as:` of a source can convert all records to, by `converts`."""
+    """The kinds to which a source's `as:` can convert records of all kinds (`ImportOptions.converts`)."""
     takes_scores: ClassVar[bool] = False
-    """Whether labels may be classes, with `scores`."""
+    """Whether labels may be classes, which `ImportOptions.scores` maps to scores."""
     gives_scores: ClassVar[bool] = False
-    """Whether triplets have a teacher's scores."""
+    """Whether the format's triplets have a teacher's scores."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Columns that identify the format."""
 
     @abstractmethod
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
-        """Return the records of one kind, in order, and the dropped lines; kind None: the file decides.
+        """Return the records of one kind, in order, and the dropped lines; without `kind`, the file's kind.
 
         Raises UserError naming each faulty line.
         """

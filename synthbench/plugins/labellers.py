@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH_PAIRS = 1024
-"""Pairs per call, the most that a killed run has to score again."""
+"""Pairs scored per call; after a kill, at most these are scored again."""
 SEED_OPTIMIZATION = "seed_optimization"
 SENTENCES = ("sentence1", "sentence2")
 LABELLERS = ("cross_encoder", "ready_cross_encoder", "encoder", "judge")
 BEYOND = 0.5
-"""A pretrained cross-encoder with scores further outside [0, 1] gives no similarities."""
+"""How far outside [0, 1] a pretrained cross-encoder's scores may be; beyond it they are no similarities."""
 Texts = Callable[[int], tuple[str, str]]
 """Returns the two sentences of a pair, given its index."""
 
@@ -42,7 +42,7 @@ MEANINGS = (
 
 
 def similarity_question(grades: tuple[int, int] | None) -> str:
-    """Return the default question for these grades, with the meaning of six of them, or of all if fewer."""
+    """Return the default question for a scale, explaining up to six grades; None: a yes-or-no question."""
     texts = "\nSentence 1: {sentence1}\nSentence 2: {sentence2}"
     if grades is None:
         return f"Do the two sentences say the same?{texts}"
@@ -101,7 +101,7 @@ class Labeller(BaseModel):
         description="a pretrained cross-encoder: settings of the trainer `none-cross-encoder`",
     )
     encoder: dict[str, Any] | None = Field(
-        None, description="the cosine of a pretrained encoder, at least 0: settings of the trainer `none`"
+        None, description="a pretrained encoder (cosines below 0 count as 0): settings of the trainer `none`"
     )
     judge: Judge | None = Field(None, description="an LLM, asked about each pair")
     both_orders: bool = Field(
@@ -119,7 +119,7 @@ class Labeller(BaseModel):
 
     @property
     def kind(self) -> str:
-        """The key that is set."""
+        """The kind of labeller: the key that is set, such as "judge"."""
         return next(name for name in LABELLERS if getattr(self, name) is not None)
 
     @property
@@ -133,9 +133,10 @@ class Labeller(BaseModel):
         return self.judge is not None
 
     def needs(self, key: str, seed: int, *, gold: str = "gold", dev: str = "dev") -> dict[str, TrainedModel]:
-        """Return the dependency, if any, of a labeller under `key` of the settings.
+        """Return the labeller's model as a plug-in's dependency, by its name; {} for an LLM judge.
 
-        `gold` and `dev` are the plug-in's names for training and selection pairs.
+        `key` is the labeller's key in the plug-in's settings. `gold` and `dev` are the plug-in's names for
+        training and selection pairs.
         """
         if self.cross_encoder is not None:
             return {self._name(key): trained_on_gold("cross-encoder", self.cross_encoder, seed, gold, dev)}
@@ -163,7 +164,7 @@ class Labeller(BaseModel):
     ) -> Iterator[tuple[int, Verdict]]:
         """Yield index and raw score of each pair; a cross-encoder's may be logits.
 
-        An encoder's are cosines in [-1, 1], a judge's grades in [0, 1].
+        An encoder's scores are cosines in [-1, 1], a judge's are grades scaled to [0, 1].
         """
         return self.verdicts(number, texts, key, context, is_limited=False)
 
@@ -179,8 +180,9 @@ class Labeller(BaseModel):
     ) -> Iterator[tuple[int, Verdict]]:
         """Yield index and verdict of each pair that is not done, in any order.
 
-        A model scores batches of similar length; an unfinished batch is scored completely. Raises UserError
-        if a pretrained cross-encoder's scores are not in [0, 1], unless `is_limited` is False.
+        A model scores pairs in batches of similar length, and a batch as a whole even if some of its pairs
+        are done. Scores are clipped to [0, 1] unless `is_limited` is False; raises UserError if a pretrained
+        cross-encoder's are more than BEYOND outside.
         """
         with context.progress.task("labelling pairs", number) as task:
             if self.judge is not None:
@@ -208,13 +210,13 @@ class Labeller(BaseModel):
                 task.advance(len(batch))
 
     def generator(self, context: PluginContext) -> str:
-        """Return the name of what labels: the LLM, or the kind of labeller and its model."""
+        """Return the labeller's name for records: the LLM's name, or the kind of labeller and its model."""
         base = self.base
         return context.llm.model if base is None else f"{self.kind} {base.model}"
 
     @property
     def reads_both_orders(self) -> bool:
-        """Whether a cross-encoder reads each pair twice."""
+        """Whether a cross-encoder reads each pair in both orders."""
         return self.both_orders and self.encoder is None and self.judge is None
 
     def _scorer(self, key: str, context: PluginContext) -> PairScorer:
@@ -225,7 +227,7 @@ class Labeller(BaseModel):
         return pair_scorer(context.encoder(self._name(key)))
 
     def _limited(self, scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Return similarities limited to [0, 1]; raise UserError if they are too far outside."""
+        """Clip scores to [0, 1]; raise UserError if a pretrained cross-encoder's are too far outside."""
         lowest, highest = float(scores.min()), float(scores.max())
         if self.ready_cross_encoder is not None and (lowest < -BEYOND or highest > 1 + BEYOND):
             model = "" if self.base is None else self.base.model

@@ -56,7 +56,7 @@ def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
 
 @cache
 def installed_component(group: str, name: str) -> type[Any]:
-    """Return the installed plug-in class with that name; once imported, always the same."""
+    """Return the installed plug-in class with that name, cached; raises UserError as `component` does."""
     known, word = installed(group), group[:-1]
     if name not in known:
         raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 class TrainingContext:
     """Services and settings for a trainer, besides its data.
 
-    `checkpoints` survives a kill; the finished model goes into `output`. `select` scores a model on the dev
-    tasks (higher is better), None without selection.
+    `checkpoints` is a folder that survives a kill; the finished model goes into the folder `output`. `select`
+    scores a model on the dev tasks (higher is better); None without selection.
 
     A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and writes into `output`
     all that resuming needs; `resume` is the `output` of such a training with equal settings, seed and data.
     Both parts together give the result of an uninterrupted training.
 
-    Call `copy_checkpoints` before a checkpoint is written: it waits until a shared store has the one before,
-    or can't take it. So a machine that is lost loses one interval between checkpoints at most.
+    Call `copy_checkpoints` before writing a checkpoint: it copies the previous one to a shared store and
+    returns once that is done or has failed. So a lost machine costs at most one interval between checkpoints.
     """
 
     seed: int
@@ -70,9 +70,9 @@ class Trainer(Component, ABC):
     is_seeded: ClassVar[bool] = True
     """Whether the seed matters; if not, all seeds share one training."""
     can_pause: ClassVar[bool] = False
-    """Whether it follows the context's `until` and `resume`."""
+    """Whether it can stop after the context's share `until` and continue from `resume`."""
     takes_data: ClassVar[bool] = True
-    """Whether it takes data; if not, data are an error."""
+    """Whether it trains on data; if not, `train` refuses them."""
     takes_weights: ClassVar[bool] = False
     """Whether it follows the context's `weights`."""
 
@@ -80,8 +80,8 @@ class Trainer(Component, ABC):
     def num_devices(self) -> int:
         """Number of GPUs, or CPU processes, that share a training.
 
-        If several, `train` is called in as many processes, which torch.distributed has joined. Only the first
-        process's model and summary are used; all write checkpoints into one folder.
+        If several, `train` runs in that many processes, already connected by torch.distributed. Only the
+        first process's model and summary are used; all write checkpoints into one folder.
         """
         return 1
 
@@ -91,7 +91,7 @@ class Trainer(Component, ABC):
         return False
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the keys of models that read two texts together, and whether each needs a trained head."""
+        """Return key of each cross-encoder in the settings -> whether it must come with a trained head."""
         return {}
 
     def obstacle(self, kind: RecordKind) -> str:
@@ -99,7 +99,10 @@ class Trainer(Component, ABC):
         return ""
 
     def if_unscored(self) -> str:
-        """Return the message, with {missing}, for triplets without the scores it needs; "" if none needed."""
+        """Return the error message for triplets without a teacher's scores; "" if it needs no scores.
+
+        The message has the slot {missing} for what lacks them.
+        """
         return ""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
@@ -132,7 +135,7 @@ class Evaluator(Component, ABC):
     needs_encoder: ClassVar[bool] = False
     """Whether it needs one vector for each text, from an Encoder."""
     takes_searchers: ClassVar[bool] = False
-    """Whether it also takes a Searcher, a sparse or late-interaction encoder, if it needs an encoder."""
+    """Whether a Searcher (a sparse or late-interaction encoder) will do if it needs an encoder."""
     learns_from: ClassVar[Collection[str]] = ()
     """Splits other than test that it learns from ("train", "dev"); an evaluation may name their sources.
 
@@ -148,7 +151,7 @@ class Evaluator(Component, ABC):
         """Raise UserError if these settings need splits that the evaluation does not give."""
 
     def check_data(self, task: SyntheticDataset) -> None:
-        """Raise UserError if a task allows no measurement, whatever the model.
+        """Raise UserError if no model could be scored on a task, such as one whose gold scores are all equal.
 
         Called before any training.
         """
@@ -164,13 +167,14 @@ class Evaluator(Component, ABC):
         return self.main_score
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
-        """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
+        """Return the sentences that `evaluate` will encode; a model encodes those of all tasks at once."""
         return task.texts
 
     def sentences(self, task: SyntheticDataset) -> Mapping[str, Sequence[str]] | None:
         """Return the texts that decide each item's score, by the item's id; None if they are unknown.
 
-        Items that share a text err together. Default: a record's; a query's, with its relevant passages'.
+        Items that share a text err together. Default: a record's texts; for a query, its own text and those
+        of its relevant passages.
         """
         return texts_by_item(task)
 
@@ -179,9 +183,9 @@ class Evaluator(Component, ABC):
     ) -> "NDArray[np.float64] | None":
         """Return the influence function of the main score at each item, shape (items,); None if unknown.
 
-        `items` and `scores` are those of an `Evaluation`. It is the score's derivative by the item's weight
-        in the test set, times the number of items, and sums to 0; for a mean it is value - mean. Confidence
-        intervals over test items are computed from it.
+        `items` and `scores` are those of an `Evaluation`. The influence is the score's derivative by the
+        item's weight in the test set, times the number of items, and sums to 0; for a mean it is value -
+        mean. Confidence intervals over test items are computed from it.
         """
         return None
 

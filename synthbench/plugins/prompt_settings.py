@@ -34,8 +34,8 @@ _F = TypeVar("_F", bound=PromptFile)
 class ShippedPrompts(Generic[_F]):
     """The prompts in a package's `prompts.yaml`.
 
-    `frozen` has the first hash of each prompt, by name. Identities leave a shipped prompt out while its hash
-    is the first.
+    `frozen`: prompt's name -> hash of its first version. Identities leave out a shipped prompt that still has
+    this hash.
     """
 
     package: str
@@ -57,13 +57,13 @@ class ShippedPrompts(Generic[_F]):
         return tuple(sorted(each["language"] for each in found if each))
 
     def under(self, own: _F | None) -> _F:
-        """Return all prompts: the user's, and the shipped ones under other names."""
+        """Return all prompts: the user's (`own`), and shipped ones where the user gives none."""
         if own is None:
             return self.read()
         return self.read().model_copy(update={field: value for field, value in own if value is not None})
 
     def constants(self, own: _F | None, names: Collection[str]) -> Mapping[str, Constant]:
-        """Return the hashes of the shipped prompts that are used under these names."""
+        """Return, for identities, the current and first hash of the shipped prompts among these names."""
         shipped = self.shipped_among(own, names)
         content = self.read().model_dump(mode="json")
         return {f"prompts: {name}": Constant(_digest(content[name]), self.frozen[name]) for name in shipped}
@@ -80,17 +80,17 @@ class ShippedPrompts(Generic[_F]):
         return f"reconstructed prompts, in our own words{but}"
 
     def shipped_among(self, own: _F | None, names: Collection[str]) -> list[str]:
-        """Return the names whose prompts are the shipped ones."""
+        """Return those of `names` for which the user gives no prompt."""
         return [name for name in names if own is None or name not in own.named]
 
 
 class WithPrompts(Component, WithConstants, Generic[_F]):
-    """Settings of a method that asks by prompts."""
+    """A plug-in that sends prompts to an LLM; adds the setting `prompts`."""
 
     shipped: ClassVar[ShippedPrompts[Any]]
     uses_llm: ClassVar[bool] = True
     asks_for: ClassVar[str]
-    """What the prompts are for, as table notes say it."""
+    """The prompts' purpose in a table note: "Prompts for PURPOSE: ..."."""
 
     prompts: _F | None = added_field(
         None,
@@ -101,7 +101,7 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     @field_validator("prompts", mode="before")
     @classmethod
     def _in_language(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Return the shipped prompts in place of their language's name; for English the default, None."""
+        """Replace a language's code by its shipped prompts, "en" by None; return anything else as it is."""
         if not isinstance(given, str) or not _LANGUAGE.match(given):
             return given
         if given == _ENGLISH:
@@ -120,11 +120,11 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
 
     @property
     def all_prompts(self) -> _F:
-        """The user's prompts, and the shipped ones under other names."""
+        """The user's prompts, and shipped ones where the user gives none."""
         return cast("_F", self.shipped.under(self.prompts))
 
     def own_prompts(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the setting `prompts` of a dependency that reads these names; {} if the user's lack them."""
+        """Return the setting `prompts` for a dependency that uses these names; {} if the user gives none."""
         own = self.prompts and self.prompts.only(names)
         return {"prompts": own} if own else {}
 
@@ -133,12 +133,12 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
         return (f"Prompts for {self.asks_for}: {self.shipped.origin(self.prompts, self.prompt_names())}.",)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the shipped prompts that are used."""
+        """Return, for identities, the current and first hash of the shipped prompts that are used."""
         return self.shipped.constants(self.prompts, self.prompt_names())
 
 
 class WithExemplars(Method):
-    """A method whose prompts can show exemplars that are drawn from a source, its role `exemplars`."""
+    """A method whose prompts can show exemplars drawn from a source with the role `exemplars`."""
 
     num_exemplars: int | None = added_field(
         None,
@@ -155,7 +155,7 @@ class WithExemplars(Method):
             raise UserError(f"`num_exemplars` needs a source for the role '{EXEMPLARS}'")
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if the source has fewer exemplars."""
+        """Raise UserError if the source has fewer than `num_exemplars` records."""
         found = sources.get(EXEMPLARS)
         if found is not None and len(found) < (self.num_exemplars or 0):
             raise UserError(

@@ -30,16 +30,16 @@ ANSWER = "answer"
 EXEMPLARS = "exemplars"
 """The role of a source of exemplars."""
 _SLOT = linear_pattern(r"\{\{(?P<literal>\w+)\}\}|\{(?P<slot>\w+)\}")
-"""A slot, or the word in doubled braces, which stands for itself in single ones."""
+"""A slot `{name}`; or `{{word}}`, which gives the text `{word}`."""
 PromptText = Annotated[str, Field(pattern=r"\S"), AfterValidator(str.strip)]
 Message = dict[str, str]
 Exemplar = Mapping[str, object]
-"""What an exemplar puts into slots, and its `answer`."""
+"""An example in a prompt: slot -> its text, and the `answer`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptChat:
-    """The messages of one request, and what was drawn for it: the prompt's name, texts by slot, a sample."""
+    """The messages of one request, with the prompt's name, the text in each slot, and the sample's number."""
 
     messages: tuple[Message, ...]
     name: str
@@ -70,9 +70,9 @@ class Prompt(PromptSection):
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
-    """Slots that must occur, which differ between records: every exemplar fills them, too."""
+    """Required slots whose texts differ between records: every exemplar has its own texts for them."""
     shared_slots: ClassVar[tuple[str, ...]] = ()
-    """Slots that must occur, which exemplars do not fill."""
+    """Required slots whose texts exemplars share with the record."""
     optional_slots: ClassVar[tuple[str, ...]] = ()
     takes_exemplars: ClassVar[bool] = True
 
@@ -84,7 +84,7 @@ class Prompt(PromptSection):
     )
     exemplars: tuple[dict[str, PromptText], ...] = added_field(
         (),
-        description="what each exemplar puts into the slots, and its `answer`",
+        description="for each exemplar: slot -> text, and the `answer`",
     )
     exemplars_per_request: int | None = added_field(
         None,
@@ -136,7 +136,7 @@ class Prompt(PromptSection):
     def chat(
         self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
     ) -> PromptChat:
-        """Return a request with its slots filled, on one line each; all draws depend only on `of`.
+        """Return a request with each slot filled by a text on one line; all draws depend only on `of`.
 
         `exemplars` are shown in place of the prompt's own.
         """
@@ -181,7 +181,7 @@ def drawn_chat(
     *of: object,
     exemplars: Sequence[Exemplar] | None = None,
 ) -> PromptChat:
-    """Return a request by one of the prompts; all draws depend only on `of`."""
+    """Draw one of the prompts and return its request; all draws depend only on `of`."""
     (prompt,) = drawn(prompts, 1, *of, "prompt")
     return prompt.chat(values, *of, exemplars=exemplars)
 
@@ -199,7 +199,7 @@ class PromptFile(PromptSection):
         of_content: ModelWrapValidatorHandler[Self],
         info: ValidationInfo,
     ) -> Self:
-        """Read the file; its first fault becomes the setting's."""
+        """Read the prompts from a file's name or content; the file's first fault becomes a ValueError."""
         if not isinstance(given, str):
             return of_content(_with_tuples(given))
         folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
@@ -237,22 +237,22 @@ class PromptFile(PromptSection):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names that have prompts, as in files."""
+        """The names with a prompt, as written in files."""
         return tuple(key for key, field in _keys(type(self)).items() if getattr(self, field) is not None)
 
     def only(self, names: Collection[str]) -> dict[str, Any] | None:
-        """Return the content under some names, None if it has none of them: a dependency's setting."""
+        """Return the prompts with these names as a setting for a dependency; None if there are none."""
         content = self.model_dump(mode="json")
         return {name: content[name] for name in self.named if name in names} or None
 
 
 def replaceable_prompts(description: str, alias: str | None = None) -> Any:  # noqa: ANN401 - of any type
-    """Return a field of a PromptFile that a user's file may leave out: then the shipped prompts serve."""
+    """Return a field of a PromptFile; if a user's file leaves it out, the shipped prompts are used."""
     return added_field(None, alias=alias, description=description)
 
 
 def _keys(schema: type[BaseModel]) -> dict[str, str]:
-    """Return the fields by their names in files."""
+    """Return key in a file -> field's name."""
     return {field.alias or name: name for name, field in schema.model_fields.items()}
 
 

@@ -28,7 +28,7 @@ def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Sett
 
 
 def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return the data with dates among the keys as text, since JSON keys are texts."""
+    """Return the data with keys that are dates turned into text, as JSON requires."""
     if isinstance(data, list):
         return [_with_text_keys(item) for item in data]
     if not isinstance(data, dict):
@@ -72,7 +72,7 @@ def _shown(value: object) -> str:
 
 
 def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
-    """Return the keys of the section at a location; sections are models, and mappings or lists of models."""
+    """Return the permitted keys of the section at a location, through mappings and lists of sections."""
     for key in location:
         field = _fields(schema).get(str(key))
         if field is not None:
@@ -82,7 +82,7 @@ def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
 
 
 def _fields(schema: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the fields by their names in files."""
+    """Return key in a file -> field."""
     return {field.alias or name: field for name, field in schema.model_fields.items()}
 
 
@@ -93,7 +93,7 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 
 
 def _located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
-    """Return "file:line" and the dotted key of a location; for a missing key, the line around it."""
+    """Return "file:line" and the dotted key of a location; for a missing key, its section's line."""
     lines = load_with_lines(text, str(name))[1]
     written: Location = ()
     keys: list[int | str] = []

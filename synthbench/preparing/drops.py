@@ -47,7 +47,7 @@ class Length(Step):
 
 
 def _check_words(records: Records, words: str | None, what: str) -> None:
-    """Raise UserError if no splitter is named, and most texts have no spaces between words."""
+    """Raise UserError if `words` names no splitter though most texts have no spaces between words."""
     if words is None:
         check_words((text for row in records.text_rows() for text in row), what)
 
@@ -69,9 +69,10 @@ BUT_FOR = "but for case, and full stops and blanks at the ends"
 
 
 class DropIdentical(Step):
-    """Drop records with two equal sentences, exactly or (`normalised`) nearly equal.
+    """Drop records with two equal sentences.
 
-    Reports both counts: of exactly equal sentences, and of those that differ only in case and full stop.
+    `normalised` ignores case, and full stops and spaces at the ends. With or without it, the step reports how
+    many records have exactly equal sentences, and how many more have equal ones after normalisation.
     """
 
     version = 1
@@ -88,7 +89,7 @@ class DropIdentical(Step):
         return (record for record in records if not is_identical(record.texts()))
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return the numbers of exactly and of nearly equal ones."""
+        """Return how many records have equal sentences: exactly, and only after normalisation."""
         num_same = sum(map(_is_identical, before.text_rows()))
         num_nearly = sum(map(_is_nearly_identical, before.text_rows())) - num_same
         return f"{num_same} identical to the letter, {num_nearly} more {BUT_FOR}"
@@ -131,7 +132,7 @@ class DropDuplicates(Step):
                 yield record
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return the numbers of exact and of near duplicates."""
+        """Return how many records are duplicates: exactly, and only after normalisation."""
         num_same, num_nearly = (
             len(before) - len({self._key(record, form) for record in before}) for form in (str, normalised)
         )
@@ -158,8 +159,8 @@ class DropOverlap(Step):
     )
     by: Literal["exact", "normalised", "13-gram", "near-duplicate", "pair"] = Field(
         "normalised",
-        description="how a sentence is recognised, as in `data contamination`; pair: the first sentence "
-        "with another one of the record, normalised, in either order",
+        description="how a sentence is recognised, as in `data contamination`; pair: the record's first "
+        "sentence and another one are a pair of a source, normalised and in either order",
     )
     words: Words | None = words_setting()
 
@@ -233,7 +234,7 @@ def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tu
 def _searched(
     index: TestIndex, records: Records, context: StepContext
 ) -> Iterator[tuple[Sequence[Record], Mapping[str, AbstractSet[str]]]]:
-    """Yield batches of records, with the sentences that each check of the index finds in them."""
+    """Yield batches of records, each with check -> the batch's sentences that it finds in the index."""
     with context.progress.task("searching sentences", len(records)) as task:
         for some in batched(records, RECORDS_AT_ONCE):
             texts = tuple(dict.fromkeys(text for record in some for text in record.texts()))

@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 
 ENCODER = "encoder"
 MOST_POSITIONS = 3
-"""Number of first sentences used to find candidates; the comparison uses all sentences."""
+"""How many of a record's first sentences find candidates; all its sentences are then compared."""
 ROWS, KEPT = 1024, 4096
-"""Block sizes of a comparison: records, and kept records."""
+"""Sizes of the blocks that are compared at once: ROWS records with KEPT kept records."""
 ROUNDING = 1e-6
-"""A cosine of 1 is slightly less in float32."""
+"""Tolerance of the threshold: in float32, a cosine of 1 can be slightly less."""
 
 
 class _NearDuplicateStep(Step):
     """Keep one of several near records: the first in a shuffle of the ids by `seed`.
 
-    Two records are near if each sentence is near the other record's sentence in the same position. A record
-    is dropped if it is near a kept one, so the order of records does not matter.
+    Two records are near if each sentence is near the other record's sentence in the same position. In the
+    order of the shuffle, a record is dropped if it is near a kept one. So the order in the data set does not
+    matter.
     """
 
     name: ClassVar[str]
-    """Seeds the shuffle, with the step's seed."""
+    """The step's name, which seeds the shuffle together with `seed`."""
 
     seed: int = Field(0, description="seed of the choice among near records")
 
@@ -46,7 +47,7 @@ class _NearDuplicateStep(Step):
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext
     ) -> "NDArray[np.bool_]":
-        """Return whether to keep each record, shape (records,); `order` has the rows, first choice first."""
+        """Return whether to keep each record, shape (records,); `order` has row numbers, preferred first."""
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield one record of each group of near ones, in order."""
@@ -69,7 +70,7 @@ class DropNearDuplicates(_NearDuplicateStep):
     )
 
     def memory(self, num_records: int) -> float:
-        """Return the bytes of two sentences' bands per record, and of their buckets."""
+        """Return the memory in bytes: bands of two sentences per record, and their buckets."""
         return num_records * 2.0 * (512 if self.threshold >= NEAR else 1024)
 
     def kept_mask(
@@ -97,7 +98,10 @@ class DropNearDuplicates(_NearDuplicateStep):
     def _in_buckets(
         self, records: Records, places: "NDArray[np.intp]", context: StepContext
     ) -> tuple[TextRows, list[Buckets]]:
-        """Return the bare texts of each record, and the buckets of its first sentences by position."""
+        """Return each record's texts without case, punctuation and white space, and buckets by position.
+
+        `places` has each record's place in the order of preference.
+        """
         import numpy as np
 
         number = min(len(RECORD_TYPES[records.kind].text_fields), MOST_POSITIONS)
@@ -162,7 +166,10 @@ class SemanticDedup(_NearDuplicateStep):
 def _by_length(
     records: Records, texts: Sequence[str], order: "NDArray[np.intp]"
 ) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]":
-    """Yield rows and their text numbers in order, grouped by number of texts."""
+    """Yield, for each number of texts, its row numbers in this order and the indices of their texts.
+
+    Shapes: (rows,) and (rows, texts).
+    """
     import numpy as np
 
     numbers = {text: number for number, text in enumerate(texts)}
@@ -174,13 +181,13 @@ def _by_length(
 
 
 class _NearRecords:
-    """Finds records near an earlier kept one, by the numbers of their texts."""
+    """Finds records near an earlier kept record; `numbers` has the indices of each record's vectors."""
 
     def __init__(self, vectors: "NDArray[np.float32]", numbers: "NDArray[np.intp]", least: float) -> None:
         self._vectors, self._numbers, self._least = vectors, numbers, least
 
     def keep_masks(self) -> "Iterator[tuple[int, NDArray[np.bool_]]]":
-        """Yield, for each block, its first record and whether each record is kept."""
+        """Yield, for each block, its first record's index and whether each of its records is kept."""
         import numpy as np
 
         kept = self._numbers[:0]

@@ -79,7 +79,7 @@ class LabelledStep(WithLabellers):
     def _scored(
         self, records: Records, score: "Scoring", context: StepContext
     ) -> Iterator[tuple[Record, Sequence[float]]]:
-        """Yield the records with their scores; records without a clear score are dropped and counted."""
+        """Yield each record with its pairs' scores; records without a clear score are dropped and counted."""
         pairs = sorted({pair for texts in records.text_rows() for pair in _pairs(texts)})
         found = score(len(pairs), pairs.__getitem__, LABELLER, context)
         scores = {pairs[index]: verdict.value for index, verdict in found}
@@ -94,14 +94,15 @@ class LabelledStep(WithLabellers):
 
 
 Scoring = Callable[[int, Texts, str, StepContext], Iterator[tuple[int, Verdict]]]
-"""A labeller's function for scoring pairs."""
+"""A labeller's function that yields each pair's index and verdict: `own_scores` or `verdicts`."""
 
 
 class KeepConsistent(LabelledStep):
     """Keep records whose intended label a labeller confirms.
 
-    Scored pairs: the labeller's score differs by at most `tolerance`. Pairs: it is at most `tolerance` below
-    1. Triplets: the positive's score is at least `margin` above every negative's.
+    Scored pairs: the labeller's score differs from the record's by at most `tolerance`. Pairs: the labeller's
+    score is at least 1 - `tolerance`. Triplets: the positive's score is at least `margin` above every
+    negative's.
     """
 
     version = 1
@@ -140,10 +141,10 @@ class KeepConsistent(LabelledStep):
 
 
 class KeepBest(WithLabellers):
-    """Keep the records whose first two sentences a labeller scores highest, or the likeliest pairs.
+    """Keep the records whose first two sentences a labeller scores highest, or an LLM's likeliest pairs.
 
-    InPars-v2 (Jeronymo et al. 2023) keeps a tenth of an LLM's queries so, by a reranker; InPars (Bonifacio et
-    al. 2022) by the mean log-probability of their tokens.
+    InPars-v2 (Jeronymo et al. 2023) keeps the tenth of an LLM's queries that a reranker scores highest;
+    InPars (Bonifacio et al. 2022) those with the highest mean log-probability of their tokens.
     """
 
     version = 1
@@ -156,8 +157,8 @@ class KeepBest(WithLabellers):
     )
     by: Literal["likelihood"] | None = added_field(
         None,
-        description="likelihood: keep pairs by the `likelihood` that the LLM gave their anchors; some"
-        " methods store it by `likelihoods: true`",
+        description="likelihood: keep the pairs whose anchors the LLM wrote with the highest `likelihood`;"
+        " some methods store it with `likelihoods: true`",
     )
     size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
     fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
@@ -185,7 +186,7 @@ class KeepBest(WithLabellers):
         return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
-        """Return how many records to keep, at most those with a clear score."""
+        """Return how many records to keep; fewer stay if fewer have a clear score."""
         return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -246,7 +247,7 @@ class ScoreTriplets(LabelledStep):
 
 
 LEAST = 1e-4
-"""Distance of scores from 0 and 1 at least, since logits are unbounded there."""
+"""Scores are moved at least this far from 0 and 1, where logits are unbounded."""
 
 
 def _logit(score: float) -> float:
@@ -255,7 +256,7 @@ def _logit(score: float) -> float:
 
 
 ROUNDING = 1e-9
-"""0.9 - 0.65 is a little more than 0.25 in binary."""
+"""Tolerance of comparisons: 0.9 - 0.65 is a little more than 0.25 in binary."""
 
 
 def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
@@ -267,7 +268,7 @@ def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
 class JudgeStep(WithLabellers):
     """Keep records for which an LLM answers yes, or gives a high enough grade.
 
-    Or those whose first two sentences a labeller gives a high enough score, which needs no LLM.
+    With `labeller` instead of `question`: records whose first two sentences get a high enough score.
     """
 
     version = 1
@@ -289,8 +290,8 @@ class JudgeStep(WithLabellers):
     seed: int = added_field(0, ge=0, lt=2**32, description="seed of the labeller's training")
     least: float | None = Field(
         None,
-        description="the lowest grade of a question, or score of a labeller in [0, 1], to keep. Default: the"
-        " middle",
+        description="the lowest grade to keep, or with a labeller the lowest score in [0, 1]. Default: the"
+        " middle of the scale",
     )
     unclear: Literal["drop", "keep"] = Field(
         "drop", description="keep or drop records with an unclear answer; they are counted"
@@ -311,7 +312,7 @@ class JudgeStep(WithLabellers):
 
     @property
     def _grades(self) -> tuple[float, float]:
-        """The lowest and highest grade."""
+        """The lowest and highest grade; 0 and 1 for a labeller and for answers of yes or no."""
         return (0, 1) if self.question is None or self.question.grades is None else self.question.grades
 
     def labellers(self) -> Mapping[str, Labeller]:

@@ -10,7 +10,7 @@ from synthbench.data.records import Record
 from synthbench.plugins.contracts import Records, Step, StepContext
 
 MOST_CACHED = 65_536
-"""Sentences whose language is cached."""
+"""Number of sentences whose detected language is cached."""
 
 
 class KeepLanguage(Step):
@@ -35,7 +35,7 @@ class KeepLanguage(Step):
         return code
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the kept records; dropped ones are counted by the language found first."""
+        """Yield the kept records; dropped ones are counted by the first other language found in them."""
         identify = lru_cache(MOST_CACHED)(identifier().classify)
         for record in records:
             found = next((code for text in record.texts() if (code := self._other(identify(text)))), "")

@@ -32,7 +32,7 @@ ROWS = 16_384
 
 
 class TripletStep(Step):
-    """Make triplets of pairs, or of triplets with other texts, whose teacher's scores they lose."""
+    """A step that turns pairs into triplets, or changes triplets' texts and drops their teacher's scores."""
 
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     scores_triplets = False
@@ -50,9 +50,10 @@ class TripletStep(Step):
 class MineNegatives(TripletStep):
     """Add hard negatives to each pair: other records' positives that a miner finds near its anchor.
 
-    The miner is an encoder, by sentence-transformers' search, or BM25, whose negatives share an anchor's
-    word. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new negatives
-    instead of their own. A record without any negative is dropped. For BM25, missing negatives are counted.
+    The miner is an encoder, with sentence-transformers' search, or BM25, whose negatives share a word with
+    the anchor. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new
+    negatives instead of their own, or besides them (`add`). A record without any new negative is dropped. For
+    BM25, missing negatives are counted.
     """
 
     version = 2
@@ -76,8 +77,8 @@ class MineNegatives(TripletStep):
     )
     add: bool = added_field(
         False,
-        description="for triplets: true adds the negatives to their own, as a second miner's; false "
-        "replaces them",
+        description="for triplets: true adds the negatives to the triplet's own, such as another miner's; "
+        "false replaces those",
     )
     margin: float | None = Field(
         None,
@@ -121,7 +122,7 @@ class MineNegatives(TripletStep):
     def _mined(
         self, pairs: Sequence[tuple[str, str]], context: StepContext
     ) -> dict[tuple[str, str], list[str]]:
-        """Return the negatives of each pair, nearest first."""
+        """Return pair -> its negatives, nearest first; pairs without a negative are left out."""
         num_positives = len({positive for _, positive in pairs})
         if num_positives <= self.skip + 1:
             raise UserError(
@@ -185,21 +186,21 @@ class MineNegatives(TripletStep):
 
 
 class DrawNegatives(Step):
-    """Make triplets of one negative each: each triplet gives `number`, with negatives drawn from its own.
+    """Replace each triplet by `number` triplets with one negative each, drawn from its negatives.
 
-    GPL draws one of a query's mined negatives for each training example (Wang et al. 2022, section 3.2):
-    queries times `number` equals steps times batch size. Negatives are drawn without repetition; a record
-    with fewer gives all of them. Their scores are kept.
+    GPL draws one of a query's mined negatives for each training example (Wang et al. 2022, section 3.2), so
+    that queries times `number` equals steps times batch size. Negatives are drawn without repetition; a
+    triplet with fewer than `number` gives one for each. A teacher's scores are kept.
     """
 
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
 
-    number: int = Field(1, ge=1, le=1000, description="triplets per record, limited by its negatives")
+    number: int = Field(1, ge=1, le=1000, description="triplets per record, at most one per negative")
     seed: int = Field(0, description="seed of the draw")
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the triplets; their ids are the records' with the negative's number."""
+        """Yield the triplets; an id is "ID/negativeN" for the record's id and its N-th negative."""
         return (drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record))
 
     def expected(self, num_records: int) -> int:
@@ -263,7 +264,7 @@ class _Miner:
 
 
 def with_negatives(record: Pair | Triplet, negatives: Sequence[str], *, is_added: bool) -> Triplet:
-    """Return a triplet with these negatives, after a triplet's own ones if they are added to those."""
+    """Return the record as a triplet with these negatives; `is_added` keeps a triplet's own before them."""
     own = record.negatives if is_added and isinstance(record, Triplet) else ()
     # A teacher's scores belong to the former negatives; triplets have no likelihood.
     replaced = ("negative", "further_negatives", "scores", "likelihood")

@@ -35,15 +35,15 @@ LIKELIHOOD = Judge(
     expected=True,
 )
 LONGER = 50
-"""Tokens of a passage, about 50 words as in MS MARCO, beyond those of the sentence that labellers expect."""
+"""Extra tokens of a passage (about 50 words, as in MS MARCO) over the sentence that labellers assume."""
 JUDGES = (RELEVANCE, LIKELIHOOD)
 DEFAULT = tuple(Labeller(judge=judge) for judge in JUDGES)
 _Fused = list[tuple[float, str]]
-"""Candidates of a query, best first, with their fused ranks."""
+"""A query's candidates, best first: (sum of 1 / rank, passage)."""
 
 
 class RankingPrompt(Prompt):
-    """Asks about {query} and {passage}; how to answer is appended."""
+    """A prompt that asks about {query} and {passage}; instructions for the answer are appended."""
 
     slots: ClassVar[tuple[str, ...]] = ("query", "passage")
     takes_exemplars: ClassVar[bool] = False
@@ -76,9 +76,10 @@ class RankingPrompts(PromptFile):
 class RelabelRetrieved(WithLabellers, TripletStep):
     """Replace each query's passage by the best passage that a search finds for the query, as Gecko does.
 
-    Each ranking orders the query's own passage and its neighbours; a candidate's score is the sum of 1 / rank
-    (Lee et al. 2024, appendix A). The best becomes the positive; on a tie the query's own passage stays. A
-    bad one becomes the hard negative. Records become triplets, whose `former_positive` is the passage before.
+    Each ranking orders the candidates: the query's own passage and its neighbours. A candidate's score is the
+    sum of 1 / rank over the rankings (Lee et al. 2024, appendix A). The best candidate becomes the positive;
+    on a tie the query's own passage stays. The worst one, or a drawn one (`negative`), becomes the hard
+    negative. Records become triplets, whose `former_positive` is the query's own passage.
     """
 
     version = 1
@@ -88,8 +89,8 @@ class RelabelRetrieved(WithLabellers, TripletStep):
     rankings: tuple[Labeller, ...] = Field(
         DEFAULT,
         min_length=1,
-        description="labellers that each rank the candidates of a query, {sentence1}; {sentence2} is the"
-        " passage. Default: an LLM by two questions, with log-probabilities",
+        description="labellers, each of which ranks a query's candidates; {sentence1} is the query,"
+        " {sentence2} the passage. Default: an LLM by two questions, with log-probabilities",
     )
     prompts: RankingPrompts | None = added_field(
         None,
@@ -102,10 +103,10 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         description="the search's encoder: settings of the trainer `none`, such as `base: {model: ...}`; not"
         " the one under test; null: BM25 on words without punctuation",
     )
-    number: int = Field(20, ge=1, le=1000, description="neighbours of a query, besides its own passage")
+    number: int = Field(20, ge=1, le=1000, description="passages found for a query, besides its own passage")
     negative: Literal["lowest", "drawn"] = Field(
         "lowest",
-        description="the hard negative: the worst candidate, or a drawn one that is not the positive",
+        description="the hard negative: lowest takes the worst candidate, drawn any but the positive",
     )
 
     @model_validator(mode="after")
@@ -135,13 +136,13 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         return (*super().others(), *([] if self.source is None else [self.source]))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return a request per record, candidate and ranking by an LLM."""
+        """Return the requests: one per record, candidate and ranking by an LLM; None without an LLM."""
         each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.labellers().values()]
         asked = [amount + ChatAmount(0, LONGER * amount.num_requests, 0) for amount in each if amount]
         return sum(asked, ChatAmount(0, 0, 0)) if asked else None
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield triplets; queries with fewer than two candidates of a clear score are dropped and counted."""
+        """Yield triplets; records with fewer than two clearly scored candidates are dropped and counted."""
         pairs = sorted(set(records.rows_of("anchor", "positive")))
         candidates = self._candidates(pairs, context)
         fused = self._fused(candidates, context)

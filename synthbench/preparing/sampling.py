@@ -45,7 +45,10 @@ class Sample(Step):
         return self.size if self.size is not None else rounded(num_records * (self.fraction or 0.0))
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the chosen records in their original order; raises UserError if there are too few."""
+        """Yield the chosen records in their original order.
+
+        Raises UserError if there are fewer than `size`, or if `fraction` keeps none.
+        """
         size = self.expected(len(records))
         if not size and len(records):
             raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records keeps none")
@@ -86,9 +89,9 @@ class KeepPerGroup(Step):
 class Split(Step):
     """Move a random part of the train records to the split "dev".
 
-    Stratified: dev has the same shares of scores (or of labels, without scores) as train, and exactly the
-    nearest whole number of records. With `grouped_by`, records with the same value in this column stay
-    together; then dev has at most that number, and is not stratified.
+    The size of dev is its share of the train records, rounded. The draw is stratified: dev has the same
+    distribution of scores (or of labels, without scores) as train. With `grouped_by`, records with the same
+    value in this column stay together; then dev is not stratified, and can be smaller.
     """
 
     version = 1
@@ -105,7 +108,7 @@ class Split(Step):
         return (self.grouped_by,) if self.grouped_by else ()
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield all records; raises UserError if a dev split exists, or would be empty."""
+        """Yield all records; raises UserError if a dev split exists, or if dev or train would be empty."""
         splits = Counter(split for (split,) in records.rows_of("split"))
         if splits["dev"]:
             raise UserError("split: the data set has a dev split already")
@@ -127,7 +130,7 @@ class Split(Step):
         return f"{sum(split == 'dev' for (split,) in after.rows_of('split'))} of them dev, {how}"
 
     def _stratified(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
-        """Divide the train records, sorted by score, into num_dev blocks and draw one of each."""
+        """Return which records to move to dev: one of each of `num_dev` blocks of train, sorted by score."""
         import numpy as np
 
         is_scored = records.kind == RecordKind.SCORED_PAIR
@@ -149,7 +152,7 @@ class Split(Step):
         return is_dev
 
     def _of_groups(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
-        """Take whole groups of train records in random order, as far as they fit."""
+        """Return which records to move to dev: whole groups of train in random order, if they still fit."""
         import numpy as np
 
         name = str(self.grouped_by)
@@ -174,7 +177,7 @@ def _chosen(records: Records, rows: "NDArray[np.intp]") -> Iterable[Record]:
 
 
 def _first_of_groups(numbers: "NDArray[np.intp]", order: "NDArray[np.intp]", most: int) -> "NDArray[np.intp]":
-    """Return at most `most` rows of each group: the first in the order."""
+    """Return the first `most` rows of each group, in this order; `numbers` has the group of each row."""
     import numpy as np
 
     by_group = order[np.argsort(numbers[order], kind="stable")]

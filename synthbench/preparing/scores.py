@@ -40,8 +40,8 @@ class SmoothLabels(Step):
 class AddSwapped(Step):
     """Add each pair in the other order, (b, a), with the same score, after all records.
 
-    A labeller's scores of both show whether it depends on the order. Trainers see both orders by their own
-    option. Pairs whose other order exists, in the same split, stay alone.
+    It shows whether a labeller's scores depend on the order; to train on both orders, use the trainer's
+    option `both_orders`. A pair is left alone if its split has the swapped pair already.
     """
 
     version = 1
@@ -60,12 +60,12 @@ class AddSwapped(Step):
                 )
 
     def expected(self, num_records: int) -> int:
-        """Return twice the number of records."""
+        """Return the upper bound: twice the number of records."""
         return 2 * num_records
 
 
 class AddRandomNegatives(Step):
-    """Add pairs of score 0: each distinct sentence1 with sentences2 drawn from other sentences' pairs.
+    """Add pairs with score 0: each distinct sentence1 with a sentence2 drawn from other sentences' pairs.
 
     As in the DINO paper (EMNLP 2021, section 4: "from other dataset entries"). No sentence is paired with
     itself; partners have the same split. New pairs have the `label` "random", the `instruction` "random
@@ -95,7 +95,7 @@ class AddRandomNegatives(Step):
             raise UserError("add-random-negatives: no record of another sentence1 to draw a negative from")
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return the number of sentences with too few partners."""
+        """Return how many pairs are missing for lack of other sentences."""
         num_wanted = self.per_group * len(set(before.rows_of("split", "sentence1")))
         num_lacking = num_wanted - (len(after) - len(before))
         return f"{num_lacking} fewer than wanted, for lack of other sentences" if num_lacking else ""
@@ -117,7 +117,7 @@ class AddRandomNegatives(Step):
             )
 
     def _drawn(self, pool: "_Pool", sentence: str, excluded: set[str]) -> Sequence[str]:
-        """Return distinct, not excluded texts of the pool; all of them if they are too few."""
+        """Return `per_group` distinct texts of the pool that are not excluded, or all if there are fewer."""
         drawn: dict[str, None] = {}
         for number in range(DRAWS_EACH * self.per_group):
             value = int.from_bytes(digest(ADD_RANDOM_NEGATIVES, self.seed, sentence, number))
@@ -133,11 +133,11 @@ class AddRandomNegatives(Step):
 
 @dataclass(slots=True)
 class _Group:
-    """The pairs of one sentence1: the smallest id, and all sentences2 with the generator of each."""
+    """The pairs of one sentence1: the pair with the smallest id, and each sentence2 with its generator."""
 
     first: ScoredPair
     partners: dict[str, tuple[str, str]]
-    """Smallest id and generator of each sentence2."""
+    """sentence2 -> its pair's id (the smallest, if several) and generator."""
 
     def add(self, pair: ScoredPair) -> None:
         """Add one pair."""
@@ -148,7 +148,7 @@ class _Group:
 
 
 def _groups(records: Records) -> Iterable[Mapping[str, _Group]]:
-    """Return the groups of each split by sentence1, in order of appearance."""
+    """Return, for each split, sentence1 -> its group, in order of appearance."""
     splits: dict[str, dict[str, _Group]] = defaultdict(dict)
     for pair in _pairs(records):
         groups = splits[pair.split]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def unit_vectors(encoder: Encoder, texts: Sequence[str], file: Path) -> "NDArray[np.float32]":
-    """Return the unit vectors of distinct texts, shape (texts, dimension), mapped from `file`."""
+    """Encode distinct texts; return their unit vectors, memory-mapped in `file`, shape (texts, dimension)."""
     import numpy as np
 
     made: NDArray[np.float32] | None = None

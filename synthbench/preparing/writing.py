@@ -48,7 +48,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
 
     Pairs become triplets, with further negatives if `number` is more than 1; triplets get new negatives
     instead of their own, or besides them (`add`). A record without any usable new negative is dropped, and
-    counted by the first reason.
+    counted by the reason why its first one is unusable.
     """
 
     version = 2
@@ -97,7 +97,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
     def _written(
         self, pairs: Sequence[_Pair], context: StepContext
     ) -> tuple[dict[_Pair, list[str]], dict[_Pair, str]]:
-        """Return each pair's different negatives by their numbers, and the first reason for a missing one."""
+        """Return pair -> its distinct negatives in order, and pair -> the first reason why one is missing."""
         answers: dict[int, ChatAnswer] = {}
         total = len(pairs) * self.number
         with context.progress.task("asking for hard negatives", total) as bar:

@@ -28,8 +28,8 @@ TEXT, PAIR = ("text",), ("sentence1", "sentence2", "score")
 def study_file(name: str, keys: Mapping[str, Any], sources: Mapping[str, Data | None]) -> Path:
     """Write a short file with its data into a folder of the home and return its path.
 
-    Files of data are named by their content, so that equal data are cached wherever they come from. A mapping
-    is a source's section and is taken as it is.
+    Files of data are named by their content, so that equal data are cached wherever they come from. In
+    `sources`, a mapping is the section of a source and is written as it is.
     """
     if not _NAME.fullmatch(name):
         raise UserError(f'name: must be of letters, digits, _ and -, is "{name}"')

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 ROLES = ("sentences", "gold", "dev", "passages")
 PART, ROW = "part", "data"
 _PLACEHOLDER = {"model": "none", "size": "small"}
-"""The base where nothing is trained."""
+"""The base, which a short file must have, if nothing is trained."""
 
 
 class Ingredients(TypedDict, total=False):
-    """What the data are made of: files, data frames or lists by role; the LLM; a base; the most dollars.
+    """Inputs of `generate`: data by role, the LLM, a base model, and the most dollars that it may spend.
 
-    `settings` is a patch of the recipe's run, or a method's settings.
+    Data are files, data frames or lists. `settings` is a patch of the recipe's run, or a method's settings.
     """
 
     gold: Data
@@ -45,7 +45,7 @@ class Ingredients(TypedDict, total=False):
 
 
 class Generating(Ingredients, Options, total=False):
-    """What the data are made of, and the options of `run`."""
+    """Inputs of `generate`, and the options of `run`."""
 
 
 def generate(name: str, sentences: Data | None = None, **given: Unpack[Generating]) -> "pd.DataFrame":
@@ -87,7 +87,7 @@ def _data_alone(file: Path) -> dict[str, Any]:
 
 
 def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
-    """Return the only row's patch."""
+    """Return the patch of the experiment's only row: a recipe, or a part made by a method."""
     settings = dict(given.get("settings", {}))
     if _is_recipe(name):
         trains = [path for path in recipe(name).bases if not path.startswith("train.")]
@@ -113,7 +113,7 @@ def _is_recipe(name: str) -> bool:
 
 
 def _frame(result: ExperimentResult) -> "pd.DataFrame":
-    """Return the records of each part that a method made, with what they cost."""
+    """Return the records of all parts that methods made; `.attrs` has what they cost."""
     import pandas as pd
 
     frames = [

@@ -90,12 +90,12 @@ class Results:
                     ]
 
     def agreement(self, people: str, other: str) -> "pd.DataFrame":
-        """Return how far two test sets order the rows alike, such as people's and a synthetic one.
+        """Return how well two test sets agree on the order of the rows, such as gold and synthetic ones.
 
         Columns: measure (Kendall's tau, Spearman's rho, order of clear pairs), value, low and high (of the
         95 % interval), number (of rows, or pairs of rows): see `synthbench.statistics.orders`. Raises
-        UserError if fewer than three rows have both, or if the store lacks items, or the evaluator their
-        influence on its score.
+        UserError if fewer than three rows have scores on both, if the store lacks their items, or if the
+        evaluator does not give the items' influence on its score.
         """
         import pandas as pd
 
@@ -106,7 +106,7 @@ class Results:
         return pd.DataFrame(found)
 
     def _scores_of_items(self, task: str) -> "dict[str, NDArray[np.float64]]":
-        """Return main score plus each item's influence on it, by row; shape (seeds, items).
+        """Return row -> main score plus each item's influence on it, shape (seeds, items).
 
         For a mean over items these are the items' own scores. The mean over drawn items is then, to first
         order, the score of the drawn test set.

@@ -45,7 +45,7 @@ class Changes(TypedDict, total=False):
 
 
 class Options(Changes, total=False):
-    """Changes of a file, and the part of it that counts: names of rows, seeds."""
+    """Changes of a file, and the variants and seeds to use; empty or absent: all of the file."""
 
     variants: Sequence[str]
     seeds: Sequence[int]
@@ -86,7 +86,7 @@ def plan(file: str | Path, **options: Unpack[Options]) -> "pd.DataFrame":
     """Return what a run would compute and cost, a row per stage; computes nothing.
 
     Columns: stage, kind, runs, state (cached, to run ...), is_to_run, seconds on this machine, requests, usd;
-    NaN where unknown. Models and files that only the hub has need not be at hand.
+    NaN where unknown. Models and files of the hub need not be downloaded.
     """
     with prepared(Path(file), options) as invocation:
         return _planned(invocation.experiment)
@@ -127,7 +127,7 @@ def _asking(status: StageStatus, known: StageFacts) -> dict[str, float | None]:
 
 @contextmanager
 def prepared(file: Path, options: Options) -> Iterator[Invocation]:
-    """Load an experiment with options; its code is allowed to run until the block ends."""
+    """Load an experiment with options; `allow_code` lets code in its folder run until the block ends."""
     with code_allowed(file.parent) if options.get("allow_code") else nullcontext():
         invocation = load_invocation(file, overrides_of(options))
         if options.get("allow_hosts"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ScoringOptions(TypedDict, total=False):
-    """Options of `synthbench evaluate`: the tasks' folder or "hub", a hub model's commit, the precision."""
+    """Options of `synthbench evaluate`: tasks' folder and origin, a hub model's commit, the precision."""
 
     data: str | Path
     origin: Origin
@@ -32,8 +32,8 @@ def evaluate(
 ) -> "pd.DataFrame":
     """Score an encoder or cross-encoder as `synthbench evaluate` does; return a row per task and metric.
 
-    Columns: task, metric, is_main (whether the suite's table shows it), score (not x 100), num_items. Missing
-    tasks are named, and are in `.attrs["not_evaluated"]` with the reason. `runtime`: device, threads, batch
+    Columns: task, metric, is_main (whether the suite's table shows it), score (not x 100), num_items.
+    `.attrs["not_evaluated"]` names missing tasks, each with the reason. `runtime`: device, threads, batch
     size. Raises UserError if the model or the suite can't be used.
     """
     import pandas as pd

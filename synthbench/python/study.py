@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Study:
     """Recipes compared on your data, as by a short experiment file (docs/own_data.md).
 
-    Data are lists of texts, columns, data frames or files; columns are found by their names and content.
+    Data are lists, data frames, single columns or files; columns are recognised by their names and content.
     `variants`: names of recipes, or name -> patch, or "all". `budget`: US dollars, or a mapping with `usd`
-    and `machine_hour_usd`. `more`: further keys of the file, such as `seeds`. `file` is what was written.
+    and `machine_hour_usd`. `more`: further keys of the file, such as `seeds`.
     """
 
     base: str | Path | Mapping[str, Any]
@@ -60,7 +60,7 @@ class Study:
     def recommend(
         self, *, jobs: int = 1, output: str | Path = "reports", **options: Unpack[Changes]
     ) -> "Recommended":
-        """Find the recipe for this budget as `synthbench recommend` does."""
+        """Find the best recipe for the study's budget, as `synthbench recommend` does."""
         given: Options = {**options}  # type: ignore[typeddict-item]  # variants and seeds are absent
         with prepared(self.file, given):
             recommender = recommender_of(
@@ -84,7 +84,7 @@ class Recommended:
 
     @cached_property
     def measured(self) -> "pd.DataFrame":
-        """What was measured of each recipe: largest amount of data, dev score x 100, dollars, why dropped."""
+        """A row per measured recipe: largest amount of data, dev score x 100, dollars, why it was dropped."""
         import pandas as pd
 
         return pd.DataFrame(

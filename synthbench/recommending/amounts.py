@@ -1,4 +1,7 @@
-"""How much data a share of the budget buys of each recipe."""
+"""How much data each recipe gets for its share of the budget.
+
+A recipe's amount is the number of sentences or passages that it reads; other recipes have a fixed amount.
+"""
 
 import math
 from collections.abc import Mapping
@@ -11,19 +14,19 @@ PILOT_SHARE = 0.1
 FIRST_ROUND_SHARE = 0.3
 """The share of the budget that the first round of the race may spend."""
 STEPS = (9, 3, 1)
-"""The pilot's amounts: its largest one divided by each of these."""
+"""The pilot uses its largest amount divided by each of these."""
 LEAST = 90
-"""The least that the pilot's largest amount may be: with fewer records no curve can be seen."""
+"""Minimum of the pilot's largest amount, in records: with fewer no curve can be seen."""
 ROUNDING = 1 + 1e-9
-"""A share that is exactly the price of all records buys them all, however its sum was rounded."""
+"""Tolerance of a share: if it equals the price of all records, it buys them all despite rounding."""
 
 
 @dataclass(frozen=True)
 class DataPrice:
-    """What one recipe costs in US dollars: `llm` and `making` for each record that it reads, `training` once.
+    """A recipe's price in US dollars: `llm` and `making` for each record that it reads, `training` once.
 
-    An LLM's answers are paid once, so a larger amount costs only its additional records. What is computed
-    here is computed anew for each amount.
+    An LLM's answers (`llm`) are paid once, so a larger amount costs only its additional records. Local
+    computing (`making`) is repeated for each amount.
     """
 
     llm: float = 0.0
@@ -31,11 +34,11 @@ class DataPrice:
     training: float = 0.0
 
     def of(self, amount: int, paid: int = 0) -> float:
-        """Return the dollars for an amount, if an LLM's answers for `paid` records are there."""
+        """Return the dollars for an amount if the LLM's answers for `paid` records are paid already."""
         return self.llm * max(amount - paid, 0) + self.making * amount + self.training
 
     def buys(self, usd: float, paid: int = 0) -> float:
-        """Return the number of records that these dollars buy, at least 0; infinite if they cost nothing."""
+        """Return the number of records that `usd` dollars buy, at least 0; infinite if they cost nothing."""
         each = self.llm + self.making
         return max((usd - self.training + self.llm * paid) / each, 0.0) if each > 0 else math.inf
 
@@ -43,10 +46,10 @@ class DataPrice:
 def pilot_amounts(
     prices: Mapping[str, DataPrice], available: Mapping[str, int], budget: float, where: str
 ) -> dict[str, tuple[int, ...]]:
-    """Return the pilot's amounts of each recipe, smallest first; () for one without an amount.
+    """Return the pilot's amounts of each recipe, smallest first; () for a recipe with a fixed amount.
 
-    `available`: the number of records that a recipe could read, 0 if it has no amount. Raises UserError at
-    `where` if a tenth of the budget is less than the smallest pilot costs.
+    `available`: the number of records that a recipe could read, 0 if its amount is fixed. Raises UserError,
+    which begins with `where`, if the smallest pilot costs more than a tenth of the budget.
     """
     least = {name: _pilot_price(prices[name], min(LEAST, available[name])) for name in prices}
     total = sum(least.values())
@@ -76,9 +79,10 @@ def pilot_amounts(
 def race_amounts(
     prices: Mapping[str, DataPrice], paid: Mapping[str, int], available: Mapping[str, int], budget: float
 ) -> dict[str, int]:
-    """Return the next amount of each running recipe: an equal share each, and what others can't use.
+    """Return the next amount of each running recipe, for equal shares of the budget.
 
-    `paid`: the amounts measured so far, which are the least that is returned.
+    What a recipe can't use goes to the others. `paid`: the largest amounts measured so far; no recipe gets
+    less.
     """
     most = {name: prices[name].of(available[name], paid[name]) for name in paid}
     shares = _shared(budget, dict.fromkeys(paid, 0.0), most)
@@ -91,7 +95,7 @@ def race_amounts(
 
 
 def rounded_down(amount: float) -> int:
-    """Return a number rounded down to two digits, so that a plan hardly depends on the clock."""
+    """Round down to two significant digits, so that small changes of estimated times rarely change a plan."""
     if amount < 1:
         return 0
     unit = 10 ** max(math.floor(math.log10(amount)) - 1, 0)
@@ -105,7 +109,7 @@ def _pilot_price(price: DataPrice, largest: int) -> float:
 
 
 def _shared(budget: float, least: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
-    """Give each its least, and divide the rest equally; what one can't use goes to the others."""
+    """Return each recipe's share: its `least`, and an equal part of the rest, up to its `most`."""
     rest = budget - sum(least.values())
     wanted = {name: max(most[name] - least[name], 0.0) for name in most}
     shares: dict[str, float] = {}

@@ -25,11 +25,11 @@ class OnTest:
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """All that the first line says.
+    """The content of the answer in one line.
 
-    `winner` leads on dev. `challenger` is the best recipe beside the baseline: the winner, unless the
-    baseline leads; `tested` is its score. `equals`: recipes without a difference to the winner on dev.
-    `usd`: recipe -> dollars.
+    `winner` leads on dev. `challenger` is the best recipe besides the baseline: the winner, unless the
+    baseline leads; `tested` is its result on the test set. `equals`: recipes that do not differ significantly
+    from the winner on dev. `usd`: recipe -> dollars.
     """
 
     winner: str
@@ -74,7 +74,7 @@ class AnswerLine:
         return f"{points(sign * value)} ({' to '.join(map(points, ends))}) {side}"
 
     def _equal(self) -> str:
-        """Name the cheapest recipe that is as good on dev, if it is cheaper."""
+        """Name the cheapest recipe as good as the winner on dev, "" if none is cheaper than the winner."""
         cheapest = min(self.equals, key=lambda name: self.usd[name], default=self.winner)
         if self.usd[cheapest] >= self.usd[self.winner]:
             return ""
@@ -82,14 +82,15 @@ class AnswerLine:
 
 
 def named(baseline: str) -> str:
-    """Return a baseline's name in a sentence."""
+    """Return a baseline's name for a sentence, such as "gold alone" for gold-only."""
     return {"gold-only": "gold alone", "untrained": "no training"}.get(baseline, baseline)
 
 
 def more_money(recipe: str, now: float, later: Sequence[tuple[float, Forecast]], reads: str) -> str:
-    """Say what more money would buy of the answer's recipe; `later`: (dollars, forecast) of larger amounts.
+    """Return a line on what more money would gain with a recipe; `now`: its dev score in [-1, 1].
 
-    `reads`: what its amounts count, such as sentences; "" if it has no amount.
+    `later`: (dollars, forecast) of larger amounts. `reads`: the unit of its amounts, such as sentences; "" if
+    its amount is fixed.
     """
     if not reads:
         return f"More money: {recipe} has no amount that money could raise."
@@ -118,5 +119,5 @@ def _usd(usd: float) -> str:
 
 
 def points(score: float, sign: str = "") -> str:
-    """Return a score x 100 with one decimal; `sign` "+" also marks gains."""
+    """Return a score x 100 with one decimal; `sign` "+" puts a plus before gains."""
     return f"{100 * score:{sign}z.1f}".replace("-", "−")

@@ -15,7 +15,7 @@ MOST_AHEAD = 10
 """A forecast reaches at most this many times the largest measured amount."""
 FEWEST_AMOUNTS = 3
 WIDEST = 0.05
-"""A forecast whose 95 % interval is wider than this in one direction tells nothing."""
+"""Maximum half-width of a forecast's 95 % interval, in scores of [-1, 1]; a wider one tells nothing."""
 _RATES = (0.1, 2.0)
 Scores = Mapping[int, Sequence[float]]
 """Amount -> dev scores in [-1, 1], in the same order of seeds at each amount."""
@@ -23,9 +23,10 @@ Scores = Mapping[int, Sequence[float]]
 
 @dataclass(frozen=True)
 class Forecast:
-    """The expected dev score at an amount, with its noise over seeds; `why_unknown`: why it can't be told.
+    """The expected dev score at an amount, with its noise over seeds.
 
-    If it can't be told, the value is the score at the largest measured amount.
+    `why_unknown`: why no score can be forecast, "" if one can. If not, the value is the score at the largest
+    measured amount.
     """
 
     amount: int
@@ -35,10 +36,10 @@ class Forecast:
 
 
 def forecast(scores: Scores, amount: int) -> Forecast:
-    """Return the expected dev score at an amount: as measured, or by a saturating curve beyond.
+    """Return the dev score to expect at an amount, extrapolated by a saturating curve.
 
     The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. Its
-    noise is a jackknife over the seeds.
+    noise is a jackknife over the seeds. Up to the largest measured amount, return the score measured there.
     """
     largest = max(scores)
     measured = _measured(scores[largest])

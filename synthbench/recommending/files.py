@@ -1,4 +1,4 @@
-"""The files of a recommendation's phases: written once, so that what was decided stays decided."""
+"""The files of a recommendation's phases; a phase file keeps its decisions when the command runs again."""
 
 import hashlib
 import json
@@ -20,8 +20,8 @@ Decisions = dict[str, Any]
 class PhaseFiles:
     """Reads and writes the phase files beside an experiment file, for one request.
 
-    A phase file of the same request keeps its decisions, even if estimates and clocks would decide otherwise
-    today. So a killed recommendation goes on as it began.
+    The request is the study with its budget and overrides. A phase file of the same request keeps its
+    decisions even if estimated costs have changed. So a killed recommendation resumes with the same plan.
     """
 
     def __init__(self, file: Path, request: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ class PhaseFiles:
         return self.file.with_name(f"{self.file.stem}.{phase}.yaml")
 
     def decisions(self, phase: str, decide: Callable[[], Decisions]) -> Decisions:
-        """Return what the phase's file says was decided for this request, else what `decide` returns."""
+        """Return the decisions in the phase's file if it is of this request, else what `decide` returns."""
         lines = _text_of(self.path(phase)).splitlines()
         found = {
             key: line.removeprefix(key) for line in lines for key in (_KEY, _DECIDED) if line.startswith(key)
@@ -47,7 +47,7 @@ class PhaseFiles:
         return decide()
 
     def write(self, phase: str, document: Mapping[str, Any], decided: Decisions, about: str) -> Path:
-        """Write a phase's file, which begins with a description, and return its path.
+        """Write a phase's file, which begins with the description `about`, and return its path.
 
         Raises UserError if it can't be written, or if there is a file of this name that is no phase file.
         """

@@ -1,4 +1,4 @@
-"""What a recommendation knows so far: dev scores and costs, and what more data would cost and bring."""
+"""What a recommendation knows so far: dev scores and costs, and what more data would cost and gain."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +15,9 @@ from synthbench.recommending.race import MOST_RUNNING, Standing, standing
 from synthbench.recommending.spending import PriceAt, StageCost, paid, price, stages_of_rows, total
 
 PLANNED = 0.95
-"""The share of what is left that a plan spends: estimates may be too low."""
+"""The share of the remaining budget that a plan may spend, since estimates may be too low."""
 LATER = (2, 5)
-"""How many times as much data the answer forecasts."""
+"""Multiples of the largest measured amount at which the answer forecasts scores."""
 
 
 @dataclass
@@ -43,16 +43,16 @@ class Known:
         self.stages |= stages_of_rows(plan)
 
     def add(self, rows: Sequence[PhaseRow], scores: Mapping[str, list[float]]) -> None:
-        """Add the dev scores of a phase's rows, by the rows' names."""
+        """Add the dev scores of a phase's rows; `scores`: row's name -> scores by seed."""
         for row in rows:
             if row.name in scores:
                 self.rows.setdefault(row.contender, []).append(row)
                 self.scores.setdefault(row.contender, {})[row.amount] = scores[row.name]
 
     def leave_out(self, names: Collection[str], why: str) -> None:
-        """Take recipes out of the study, and those that start from them.
+        """Remove recipes from the study, and those whose training starts from them.
 
-        Raises UserError if nothing remains to compare with the baseline.
+        Raises UserError if the baseline is among them, or if nothing remains to compare with it.
         """
         gone = set(names)
         for name, each in self.study.contenders.items():
@@ -96,7 +96,7 @@ class Known:
         return at.llm + at.making + at.training / len(self.study.long["seeds"])
 
     def _price(self, names: Sequence[str]) -> DataPrice:
-        """Return the price of the data of one group's recipes, from what their largest amounts cost."""
+        """Return the price of the data of one group of recipes, from the cost at their largest amounts."""
         rows = [row for name in names for row in self.rows[name]]
         here = [row.name for row in rows if row.amount == self.largest(row.contender)]
         return self._price_at(here, [row.name for row in rows]).each(max(map(self.largest, names)))
@@ -107,11 +107,11 @@ class Known:
     # Amounts
 
     def largest(self, name: str) -> int:
-        """Return the largest amount of a recipe that was measured, 0 if it has no amount."""
+        """Return the largest measured amount of a recipe, 0 if its amount is fixed."""
         return max(self.scores[name], default=0)
 
     def affordable(self, names: Sequence[str], usd: float) -> dict[str, int]:
-        """Return how much data each measured recipe has if they share these dollars more; 0: no amount."""
+        """Return each recipe's next amount if they share `usd` more dollars; 0 if its amount is fixed."""
         groups: dict[str, list[str]] = {}
         for name in names:
             groups.setdefault(self.study.group_of(name), []).append(name)
@@ -129,19 +129,19 @@ class Known:
     # Forecasts
 
     def standing(self, running: Sequence[str], most: int) -> Standing:
-        """Return the recipes that go on by the race's rule, and note why others do not."""
+        """Return which recipes go on by the race's rule, at most `most`, and record why others do not."""
         forecasts = {name: self._forecast(name) for name in dict.fromkeys([*running, self.study.baseline])}
         found = standing(forecasts, most, self.study.baseline)
         self.dropped |= found.dropped
         return found
 
     def _forecast(self, name: str) -> Forecast:
-        """Return the forecast for a recipe's share of what is left."""
+        """Return the forecast at the amount that a recipe could afford with its share of what is left."""
         reach = self.affordable([name], self.rest / MOST_RUNNING[0])[name]
         return forecast(self.scores[name], min(reach, MOST_AHEAD * self.largest(name)))
 
     def more_money(self, name: str, now: float) -> str:
-        """Say what more money would buy of a recipe whose dev score is `now`."""
+        """Return a line on what more money would gain with a recipe whose dev score is `now`."""
         contender, largest = self.study.contenders[name], self.largest(name)
         price_of_data = self._price([name])
         amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)
@@ -153,7 +153,7 @@ class Known:
         return more_money(name, now, later, contender.counted)
 
     def measured(self, dev: Mapping[str, float], usd: Mapping[str, float]) -> Iterator[Measured]:
-        """Yield what was measured of each recipe, the best on dev first."""
+        """Yield the measured scores and cost of each recipe, the best on dev first."""
         for name in sorted(dev, key=lambda each: -dev[each]):
             cells = tuple((size, cell_of(scores)) for size, scores in sorted(self.scores[name].items()))
             reads = self.study.contenders[name].counted

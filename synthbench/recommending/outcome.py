@@ -15,9 +15,9 @@ from synthbench.statistics.differences import SeedScores
 
 @dataclass(frozen=True)
 class Measured:
-    """A recipe's dev scores by amount, 0 if it has none, and what the largest amount costs.
+    """A recipe's dev scores by amount (0 if the amount is fixed), and the cost of the largest amount.
 
-    `reads`: what amounts count, such as sentences. `dropped`: why it is not the answer; "" if it is.
+    `reads`: the unit of amounts, such as sentences. `dropped`: why it is not the answer; "" if it is.
     """
 
     recipe: str
@@ -28,12 +28,12 @@ class Measured:
 
     @property
     def amount(self) -> int:
-        """The largest amount."""
+        """The largest measured amount, 0 if the amount is fixed."""
         return self.scores[-1][0]
 
     @property
     def data(self) -> str:
-        """The largest amount in words."""
+        """The largest measured amount with its unit, such as "1,000 sentences"."""
         return f"{self.amount:,} {self.reads}" if self.amount else MISSING
 
     @property
@@ -65,7 +65,7 @@ class Recommendation:
 
 
 def dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
-    """Return the dev scores of each finished row by seed, each the mean over the row's dev sets."""
+    """Return finished row -> its dev scores in the order of seeds, each a mean over the row's dev sets."""
     found: dict[str, dict[int, float]] = {}
     for run in result.runs:
         mean = fmean(each.scores[each.main_score] for each in run.scores)
@@ -74,7 +74,7 @@ def dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
 
 
 def cell_of(scores: Sequence[float]) -> Cell:
-    """Return the mean over seeds, x 100."""
+    """Return a table cell of the mean over seeds, x 100."""
     sample = SeedScores(tuple(100 * score for score in scores))
     return Cell(sample.mean, sample.standard_deviation, sample.num_seeds)
 
@@ -93,7 +93,10 @@ def without_difference(result: ExperimentResult, row: str) -> list[str]:
 
 
 def on_test(result: ExperimentResult, challenger: str, baseline: str) -> tuple[OnTest, float]:
-    """Return the challenger's score and its difference to the baseline, and the baseline's score."""
+    """Return the challenger's score and its difference to the baseline, and the baseline's score.
+
+    Raises UserError if they were not compared.
+    """
     for column in Analysis(result).comparisons:
         for each in column.comparisons:
             if (each.row.variant, each.baseline.variant) == (challenger, baseline):

@@ -10,18 +10,18 @@ from synthbench.config.documents import Document as Patch
 from synthbench.config.documents import expand_dotted, merge, texts_in
 
 AMOUNTS = ("sentences", "passages")
-"""The sources whose number of records a recipe may change."""
+"""The sources of which recipes may read samples; their number of records is a recipe's amount."""
 DEV, TEST = "dev", "test"
 _OF_FILE = ("corpora", "llm", "llms", "runtime")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A recipe as a row of the long file: a whole run.
+    """A recipe as a row of the long file; `run` has all settings of the row.
 
     `reads`: the sources whose amount can vary (AMOUNTS), each with its number of records.
-    `rates`: learning rates to choose from on dev; `rate`: the only one, if there is no choice. `rate_paths`
-    are the keys that take them.
+    `rates`: learning rates to choose from on dev; `rate`: the chosen one, at first the recipe's default; None
+    leaves the run's own. `rate_paths` are the keys of learning rates in the run.
     """
 
     name: str
@@ -34,18 +34,18 @@ class Contender:
 
     @property
     def available(self) -> int:
-        """The largest amount that there is, 0 if the recipe has no amount."""
+        """The largest possible amount, 0 if the recipe's amount is fixed."""
         return max(self.reads.values(), default=0)
 
     @property
     def counted(self) -> str:
-        """What amounts count, such as sentences; "" if the recipe has no amount."""
+        """The unit of its amounts, such as sentences; "" if the recipe's amount is fixed."""
         return next(iter(self.reads), "")
 
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """A contender at an amount, 0 if it has none; `tried` is a learning rate that the row is there to try."""
+    """A row of a phase: a contender with an amount, 0 if that is fixed; `tried`: a learning rate to try."""
 
     contender: str
     amount: int = 0
@@ -62,8 +62,8 @@ class PhaseRow:
 class Contest:
     """A long experiment file and the recipes that compete in it.
 
-    `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing. `devs`: each dev
-    set's evaluator by the set's name; empty: DEV is the one, evaluated as the test set is.
+    `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing. `devs`: dev set
+    -> its evaluator; if empty, DEV is the only dev set and is evaluated like the test set.
     """
 
     long: Mapping[str, Any]
@@ -80,9 +80,9 @@ class Contest:
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
-        """The contenders that learn from the same generated data, by the first of them.
+        """First contender -> all contenders that learn from the same generated data.
 
-        What their data cost is paid once, so they read the same amounts.
+        Their data are paid for once, so they get the same amounts.
         """
         found: dict[str, list[str]] = {}
         for name in self.contenders:
@@ -91,7 +91,7 @@ class Contest:
         return {names[0]: tuple(names) for names in found.values()}
 
     def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield what methods make before any step, for the training that this one starts from first."""
+        """Yield the sections of generated parts without their steps; those of a run's start come first."""
         contender = self.contenders[name]
         if contender.starts_from:
             yield from self._methods(contender.starts_from)
@@ -100,15 +100,15 @@ class Contest:
                 yield {key: value for key, value in part.items() if key != "prepare"}
 
     def group_of(self, name: str) -> str:
-        """Return the first contender of a contender's group."""
+        """Return the name of a contender's group: the group's first contender."""
         return next(first for first, names in self.groups.items() if name in names)
 
     def available(self, group: str) -> int:
-        """Return the largest amount that a contender of a group could read, 0 if it has no amount."""
+        """Return the largest amount that a contender of a group could read, 0 if all amounts are fixed."""
         return max(self.contenders[name].available for name in self.groups[group])
 
     def with_starts(self, rows: Iterable[PhaseRow]) -> list[PhaseRow]:
-        """Return the rows, each after the row whose training it starts from."""
+        """Return the rows and those whose training they start from, which come first."""
         found: dict[PhaseRow, None] = {}
         for row in rows:
             chain = [row]
@@ -119,7 +119,7 @@ class Contest:
         return list(found)
 
     def with_rates(self, rates: Mapping[str, float]) -> "Contest":
-        """Return the study with the learning rates that dev chose."""
+        """Return the study with these learning rates, given by contender; others keep theirs."""
         chosen = {
             name: replace(each, rate=rates.get(name, each.rate)) for name, each in self.contenders.items()
         }
@@ -155,7 +155,7 @@ class Contest:
         return self._document(f"{self.name}-{name}", rows, {row: row.name for row in rows}, evaluate, more)
 
     def final(self, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
-        """Return the experiment that scores these rows on the test set, with the recipes' names."""
+        """Return the experiment that scores these rows, named after their recipes, on the test set."""
         names = {row: row.contender for row in rows}
         return self._document(
             f"{self.name}-final", rows, names, self.long["defaults"].get("evaluate", {}), more
@@ -224,7 +224,10 @@ def _sample_name(source: str, amount: int) -> str:
 
 
 def _on_dev(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an evaluation of the test set as one of dev; thresholds chosen on dev would be seen there."""
+    """Return the test set's `evaluate` section for the dev set.
+
+    `pairs` measures average precision there, which needs no threshold: thresholds are chosen on dev.
+    """
     kept = {key: value for key, value in section.items() if key not in ("tasks", "dev", "exclude")}
     if kept.get("evaluator") == "pairs":
         kept["measure"] = "average_precision"
@@ -232,7 +235,7 @@ def _on_dev(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return a run in which sources have other names, wherever it names a source."""
+    """Return a run with its sources renamed (name -> new name), wherever it refers to one."""
     if isinstance(value, list):
         return [_renamed(child, names) for child in value]
     if not isinstance(value, Mapping):

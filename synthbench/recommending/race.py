@@ -8,7 +8,7 @@ from synthbench.recommending.curves import Forecast
 from synthbench.statistics.differences import Difference
 
 LEVEL = 0.2
-"""A recipe is dropped if the 80 % interval of its forecast's distance to the leader's excludes 0."""
+"""A recipe is dropped if the 80 % interval of the leader's forecast minus its own lies above 0."""
 MOST_RUNNING = (3, 2)
 """How many recipes may be in each round of the race."""
 RULE = (
@@ -24,16 +24,17 @@ RULE = (
 
 @dataclass(frozen=True)
 class Standing:
-    """Recipes that go on, best forecast first; the others with the reason."""
+    """Recipes that go on, best forecast first, and dropped recipes with the reason."""
 
     running: tuple[str, ...]
     dropped: Mapping[str, str]
 
 
 def standing(forecasts: Mapping[str, Forecast], most: int, baseline: str = "") -> Standing:
-    """Apply the rule to the forecasts of all running recipes and the baseline, which may lead but never runs.
+    """Apply the rule to the forecasts of the running recipes and the baseline; return who goes on.
 
-    A recipe whose forecast can't be told is never dropped for its forecast, only for its rank.
+    The baseline may lead, but is never among those that go on. A recipe without a forecast (`why_unknown`) is
+    dropped only for its rank.
     """
     ranked = sorted(forecasts, key=lambda name: -forecasts[name].value)
     leader = ranked[0]

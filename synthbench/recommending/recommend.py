@@ -1,4 +1,4 @@
-"""Run the phases of a recommendation, and return what came of them."""
+"""Run the phases of a recommendation, and return the answer with its evidence."""
 
 import shlex
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from synthbench.recommending.synthetic import SyntheticSet
 from synthbench.reporting.results import ExperimentResult
 
 PROBED = 1_000
-"""The most records from which costs are estimated."""
+"""Costs are estimated for at most this many records, and prices per record derived from them."""
 RATE_SEEDS = (0, 1)
 """The seeds with which learning rates are tried."""
 
@@ -46,7 +46,7 @@ class Recommender:
     where: str
     """Location of the budget in the user's file, for messages."""
     notes: tuple[str, ...] = ()
-    """What the page should say of the data and recipes."""
+    """Notes on the data and recipes for the page."""
     synthetic: SyntheticSet | None = None
     """The dev set that the study's LLM makes first, if any."""
 
@@ -78,7 +78,7 @@ class Recommender:
 
     @property
     def study(self) -> Contest:
-        """The recipes that compete, and what phases made of their settings."""
+        """The competing recipes, with the settings that earlier phases chose."""
         return self.known.study
 
     @property
@@ -88,10 +88,10 @@ class Recommender:
     # Phases
 
     def _make_dev(self, wanted: SyntheticSet) -> None:
-        """Let the LLM make a dev set; if it can't, say why.
+        """Let the LLM make a dev set and add it to the study, or add a note why it can't.
 
-        Raises UserError if it can't be made and the study has no other dev set, or if a file of yours has the
-        name of the file to write.
+        Raises UserError if it can't and the study has no other dev set, or if a user's file has the name of
+        the file to write.
         """
         # The pilot must be affordable before anything is paid.
         decided = self.files.decisions(DEV, self._pilot_amounts)
@@ -172,7 +172,7 @@ class Recommender:
         return {"amounts": of_all, "left_out": left_out}
 
     def _rates(self, decided: Decisions) -> dict[str, float]:
-        """Return each contender's learning rate: the best on dev of those that its recipe tries."""
+        """Return the best learning rate on dev of each contender whose recipe tries several."""
         rows = [
             PhaseRow(name, min(max(decided["amounts"][name], default=0), each.available), rate)
             for name, each in self.study.contenders.items()
@@ -196,7 +196,7 @@ class Recommender:
         return {name: row.tried for name, row in best.items() if row.tried is not None}
 
     def _race(self, phase: str, running: Sequence[str], usd: float) -> ExperimentResult | None:
-        """Give the running recipes more data; None if there is none, or no money for it."""
+        """Train the running recipes on more data; None if there is no more data, or no money for it."""
         if not running:
             return None
         decided = self.files.decisions(phase, lambda: {"amounts": self.known.affordable(running, usd)})

@@ -1,4 +1,4 @@
-"""What stages cost, estimated or paid, and the price of a recipe's data from it."""
+"""What stages cost, estimated or paid, and the price of a recipe's data that follows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ class StageCost:
 Costs = Mapping[str, StageCost]
 """Identity -> the stage's cost."""
 StagesOfRows = Mapping[str, frozenset[str]]
-"""Row -> the identities of all stages behind it, for all seeds."""
+"""Row -> the identities of all stages that it needs, for all seeds."""
 
 
 def stages_of_rows(plan: Plan) -> StagesOfRows:
-    """Return the stages behind each row."""
+    """Return the stages that each row needs, for all seeds."""
     found: dict[str, frozenset[str]] = {}
     for run in plan.runs:
         found[run.variant.name] = found.get(run.variant.name, frozenset()) | needed_by(run)
@@ -75,7 +75,7 @@ def paid(plan: Plan, artifacts: Artifacts) -> Costs:
 
 
 def total(costs: Iterable[StageCost], hour_usd: float) -> float:
-    """Return the dollars of all stages, those that are unknown left out."""
+    """Return the dollars of all stages, machine hours included; unknown costs of an LLM count as 0."""
     return sum((cost.usd or 0.0) + cost.seconds / 3600 * hour_usd for cost in costs)
 
 
@@ -84,7 +84,7 @@ def price(
 ) -> "PriceAt":
     """Return the cost of a group's `rows` at one amount; `all_rows` are its rows at any amount.
 
-    The LLM's answers at a smaller amount are part of those at this one, so all count.
+    The LLM's cost includes that of smaller amounts, since their answers are reused at this one.
     """
     here = frozenset[str]().union(*(stages[row] for row in rows))
     ever = frozenset[str]().union(*(stages[row] for row in all_rows))
@@ -99,7 +99,10 @@ def price(
 
 @dataclass(frozen=True)
 class PriceAt:
-    """Dollars at one amount: for the LLM, for making the data here, for training and evaluation."""
+    """Dollars at one amount: for the LLM, for local computing of data, for training and evaluation.
+
+    `is_known`: whether the LLM's cost could be estimated.
+    """
 
     llm: float
     is_known: bool
@@ -107,7 +110,7 @@ class PriceAt:
     training: float
 
     def each(self, amount: int, times: float = 1.0) -> DataPrice:
-        """Return the price by record; `times`: how many times as many seeds will train."""
+        """Return the prices per record of this amount; `times` multiplies the cost of training."""
         if not amount:
             return DataPrice(training=self.llm + self.making + self.training * times)
         return DataPrice(self.llm / amount, self.making / amount, self.training * times)

@@ -8,7 +8,7 @@ from typing import Any
 from synthbench.base.errors import UserError
 
 MOST_TASKS = 2
-"""How many standard tasks are dev sets."""
+"""How many standard tasks, at most, are used as dev sets."""
 _MOST_TEXTS = 1_000
 LANGUAGE = "en"
 """The language of all tasks here."""
@@ -53,7 +53,7 @@ STANDARD_TASKS = (
         "Quora", *(_part(_QUORA, each, train=0.992, dev=0.004, test=0.004) for each in ("dev", "test"))
     ),
 )
-"""Captions, headlines and forums; captions; news; questions of any topic."""
+"""STSb: captions, headlines and forums; SICK-R: captions; MRPC: news; Quora: questions on any topic."""
 FIRST = STANDARD_TASKS[0]
 
 
@@ -62,8 +62,8 @@ def nearest_tasks(
 ) -> tuple[StandardTask, ...]:
     """Return the standard tasks whose words are most like the texts', at most MOST_TASKS.
 
-    `read` returns a task's texts; tasks for which it raises UserError are left out. Likeness: the cosine of
-    mean tf-idf vectors, over 1,000 texts each. Without texts it is STSb. Raises UserError if no task can be
+    `read` returns a task's texts; tasks for which it raises UserError are left out. Likeness is the cosine of
+    mean tf-idf vectors, over 1,000 texts each. Without texts, return STSb. Raises UserError if no task can be
     read.
     """
     if not texts:
@@ -83,7 +83,7 @@ def nearest_tasks(
 
 
 def _likeness(texts: Sequence[str], others: Sequence[Sequence[str]]) -> list[float]:
-    """Return how like the words of each of the others are to the texts', in [0, 1]."""
+    """Return the cosine of mean tf-idf vectors, in [0, 1], of the texts and each of the `others`."""
     import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import normalize

@@ -35,7 +35,8 @@ def recommender_of(
 ) -> Recommender:
     """Return the recommender of a short experiment file.
 
-    Raises UserError if the file is invalid or not short, has no budget, or names no recipe to compare.
+    Raises UserError if the file is invalid or not short, has no budget, names no recipe to compare, or has no
+    possible dev set.
     """
     short = read_document(file)
     if "base" not in short.data:
@@ -86,7 +87,10 @@ def recommender_of(
 
 
 def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the long file with a dev set: the study's, or of the gold pairs, if there is one."""
+    """Return the long file with a source `dev`, if there is one.
+
+    It is the `given` one, else the dev part of the source of which the test set is a part.
+    """
     sources = {**long["sources"], **({} if given is None else {DEV: given})}
     part = sources.get(TEST, {}).get("part")
     if DEV not in sources and part is not None and DEV in part.get("shares", ()):
@@ -95,7 +99,7 @@ def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[
 
 
 def _contenders(expanded: Expanded, experiment: Experiment) -> Iterator[Contender]:
-    """Yield each row of the long file, with the rates that its recipe tries and the data that it may read."""
+    """Yield each row of the long file, with its recipe's learning rates and the number of records to read."""
     sizes: dict[str, int] = {}
     for name, run in expanded.document.mapping("variants").items():
         recipe = expanded.recipes.get(name)

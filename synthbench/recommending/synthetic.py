@@ -26,7 +26,7 @@ from synthbench.words.scripts import pairs_of_letters, words_between_spaces
 _FILE = Path(__file__).with_name("synthetic.yaml")
 SYNTHETIC = "synthetic"
 HELD_OUT = {"train": 0.8, "dev": 0.2}
-"""The parts of the study's texts: recipes learn from train, the synthetic set is made of dev."""
+"""Shares of the study's texts: recipes learn from train, the synthetic dev set is made of dev."""
 MOST_ANCHORS = 150
 MOST_PASSAGES = 300
 FEWEST = 50
@@ -58,21 +58,24 @@ class GradedPairs:
         return contest.making(DEV, sources, {"graded": {"data": _data("graded-pairs")}})
 
     def why_useless(self, made: SyntheticDataset) -> str:
-        """Return why the grades tell nothing: too few, or all alike."""
+        """Return why the grades are useless (too few, or all alike), "" if they are useful."""
         number = len(made)
         if number < FEWEST:
             return f"the LLM graded {number} pairs; at least {FEWEST} are needed"
         return "" if len({*made.column("score")}) > 1 else f"the LLM gave all {number} pairs the same grade"
 
     def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
-        """Write the graded pairs, and let recipes be compared on them, too; raises UserError as `_place`."""
+        """Write the graded pairs to `file` and return the study with them as a further dev set.
+
+        Raises UserError if `file` exists with other content.
+        """
         rows = list(zip(*map(made.column, self.columns), strict=True))
         _place(self.file, CsvTable(self.columns, rows))
         source = {"file": self.file.name, "kind": "scored_pair"}
         return contest.with_dev({SYNTHETIC: source}, {SYNTHETIC: "sts"})
 
     def said(self, made: SyntheticDataset) -> str:
-        """Return what the set is, and that its agreement with people is unknown."""
+        """Return a note for the page: what the set is, and that its agreement with people is unknown."""
         return (
             f"Recipes were also compared on a synthetic dev set, {self.file.name}: the LLM graded"
             f" {len(made):,} pairs of your sentences. {UNKNOWN} If people correct the grades, name the file"
@@ -107,12 +110,15 @@ class WrittenQuestions:
         return contest.making(DEV, {"held-out": self.held_out}, {"written": {"data": data}})
 
     def why_useless(self, made: SyntheticDataset) -> str:
-        """Return why the questions tell nothing: too few."""
+        """Return why the questions are useless (too few), "" if they are useful."""
         number = len(made)
         return "" if number >= FEWEST else f"the LLM wrote {number} questions; at least {FEWEST} are needed"
 
     def use(self, made: SyntheticDataset, contest: Contest) -> Contest:
-        """Write the questions with all passages, and let recipes be compared and tested on them."""
+        """Write the questions with all passages to `file`; return the study with them as dev and test sets.
+
+        Raises UserError if `file` exists with other content.
+        """
         with tempfile.TemporaryDirectory(
             dir=self.study.resolve().parent, prefix=f".{self.file.name}-"
         ) as new:
@@ -127,7 +133,7 @@ class WrittenQuestions:
         return contest.with_test(own, "retrieval").with_dev(devs, {DEV: "retrieval"})
 
     def said(self, made: SyntheticDataset) -> str:
-        """Return what the set is, and that its agreement with people is unknown."""
+        """Return a note for the page: what the set is, and that its agreement with people is unknown."""
         is_asked_so = self.language in (None, "en", *PROMPTED)
         asked = "" if is_asked_so else f", which are in {self.language}; it was asked in English"
         return (
@@ -161,7 +167,7 @@ def pairs_of(sentences: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _place(file: Path, table: CsvTable, *, may_replace: bool = False) -> None:
-    """Write a file. Raises UserError if a file of other content has its name.
+    """Write a table to a CSV file; raises UserError if the file exists with other content.
 
     With `may_replace`, a file with the same header is replaced.
     """

@@ -26,16 +26,17 @@ from synthbench.sources.models import Source
 from synthbench.sources.parts import SourcePart
 
 EVALUATOR = "sts"
-"""The evaluator of standard tasks and graded pairs: their mean over dev sets is one of equal measures."""
+"""The evaluator of standard tasks and graded pairs: one for all, so that their scores can be averaged."""
 
 
 def with_dev_sets(
     contest: Contest, experiment: Experiment, file: Path, files: PhaseFiles, overrides: Overrides
 ) -> tuple[Contest, SyntheticSet | None, tuple[str, ...]] | None:
-    """Return the study with dev sets, and a test set if the file names none; None if there are none for it.
+    """Return the study with dev sets, a further dev set that its LLM has to make, and notes for the page.
 
-    Beside it, a dev set that its LLM makes, and notes. `experiment` is the user's, in `file`. Raises
-    UserError if no set for it can be read here.
+    The study also gets a test set if the file names none. None if there is no possible dev set: for search,
+    an LLM must write questions for `passages`. `experiment` is the user's, in `file`. Raises UserError if no
+    standard task can be read but one is needed.
     """
     if is_of_search(contest, experiment):
         found = _divided(contest, experiment, PASSAGES) if _is_free(contest, PASSAGES) else None
@@ -71,7 +72,7 @@ def with_dev_sets(
 
 
 def is_of_search(contest: Contest, experiment: Experiment) -> bool:
-    """Return whether the study is one of search: it has passages and no sentences, or such a test set."""
+    """Return whether the study is about search: its test set is no scored pairs, or it has only passages."""
     tested = experiment.sources.get(TEST)
     if tested is not None and tested.record_kind != RecordKind.SCORED_PAIR:
         return True
@@ -79,7 +80,7 @@ def is_of_search(contest: Contest, experiment: Experiment) -> bool:
 
 
 def _is_free(contest: Contest, source: str) -> bool:
-    """Return whether an LLM may make a dev set of a part of the source."""
+    """Return whether the study has an LLM, and the source can be divided: it is no part or sample yet."""
     own = contest.long["sources"].get(source, {"part": None})
     return "llm" in contest.long and not {"part", "sample"} & own.keys()
 
@@ -93,7 +94,7 @@ def _part_of(source: Source, take: str) -> Source:
 
 
 def _divided(contest: Contest, experiment: Experiment, name: str) -> Contest:
-    """Return the study whose recipes read the train part of a source only."""
+    """Return the study with recipes that read only the train part of the source `name`."""
     number = len(_part_of(experiment.sources[name], "train").read(experiment.roots).records)
     contenders = {
         key: replace(each, reads={**each.reads, name: number}) if name in each.reads else each
@@ -105,7 +106,7 @@ def _divided(contest: Contest, experiment: Experiment, name: str) -> Contest:
 
 
 def _texts_of(task: StandardTask, contest: Contest, files: PhaseFiles, overrides: Overrides) -> list[str]:
-    """Return the texts of a standard task's dev part, as the profile replaces it.
+    """Return the texts of a standard task's dev part, or of the data that the profile puts in its place.
 
     Raises UserError if it can't be read here.
     """

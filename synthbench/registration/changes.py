@@ -49,7 +49,7 @@ def _renamed(old: Registration, new: Registration) -> Mapping[str, str]:
 
 
 def _is_same(old: Registration, former: str, new: Registration, label: str) -> bool:
-    """Return whether rows have equal models with the seeds in common; without any, equal recipes."""
+    """Return whether two rows have equal models for their common seeds; without any, equal recipes."""
     theirs, ours = old.models(former), new.models(label)
     if common := theirs.keys() & ours.keys():
         return all(theirs[seed] == ours[seed] for seed in common)
@@ -57,7 +57,7 @@ def _is_same(old: Registration, former: str, new: Registration, label: str) -> b
 
 
 def _recipes(old: Registration, new: Registration) -> Iterator[str]:
-    """Yield the rows whose recipes changed, those with the same reason together."""
+    """Yield a line per change of recipes, which names all rows with this change."""
     before, after = old.rows_by_label, new.rows_by_label
     reasons: dict[str, list[str]] = {}
     for label in before.keys() & after.keys():
@@ -119,7 +119,7 @@ def _changed(pairs: Iterable[tuple[str, Any, Any]]) -> Iterator[str]:
 
 
 def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each name whose values differ, with both."""
+    """Yield (name, value before, value after) for each name whose values differ; None for no value."""
     for name in dict.fromkeys((*before, *after)):
         if before.get(name) != after.get(name):
             yield name, before.get(name), after.get(name)

@@ -20,7 +20,7 @@ LENGTH = 16
 
 
 def declared_sets(plan: Plan, items: Mapping[Identity, tuple[Identity, int]]) -> Iterator[DeclaredSet]:
-    """Yield each test set and way of scoring it once; `items`: key and number of the items of each stage."""
+    """Yield each test set and way of scoring it once; `items`: stage -> hash and number of its items."""
     found = {}
     for run in plan.runs:
         for name, stage in run.evaluations.items():
@@ -41,7 +41,7 @@ def declared_sets(plan: Plan, items: Mapping[Identity, tuple[Identity, int]]) ->
 
 
 def declared_runs(plan: Plan) -> Iterator[DeclaredRun]:
-    """Yield the rows with each seed, if they are scored."""
+    """Yield each scored row with each of its seeds."""
     for run in plan.runs:
         if run.model is not None and run.evaluations:
             yield DeclaredRun(
@@ -82,19 +82,19 @@ def _settings(variant: Variant) -> dict[str, Any]:
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of an experiment file as JSON has them."""
+    """Return an experiment file's settings with JSON's types only; other values become text."""
     found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
     return found
 
 
 def _made_by(run: PlannedRun) -> Iterator[Stage]:
-    """Yield the stages that a row's model was made by."""
+    """Yield the stages that make a row's model, inputs first."""
     assert run.model is not None, "only scored rows are declared"
     return ancestors([run.model])
 
 
 def _code(run: PlannedRun) -> dict[str, str]:
-    """Return the version of each component, and the hash of each package of other plug-ins."""
+    """Return component -> version, and package of a third-party plug-in -> hash of its code."""
     found = {}
     for stage in _made_by(run):
         found[f"{stage.kind} {stage.operation.component}"] = f"version {stage.operation.version}"
@@ -132,7 +132,7 @@ def claims(experiment: Experiment) -> dict[str, Any]:
 
 
 def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each compared row with its baseline: at the same point of the grid, or the same for all points.
+    """Yield each compared row with its baseline: the one at its point of the grid, or the one for all points.
 
     `given`: the `claims`. Values of the axes in `table.across` are columns, not rows.
     """

@@ -1,4 +1,4 @@
-"""What had happened on an experiment's test items before its registration."""
+"""Which scores and registrations an experiment's test items had before its own registration."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ def _is_seed(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ItemHistory:
-    """A store's scores and registrations, as seen from a new registration."""
+    """Finds the scores and registrations in a store that are on a new registration's test items."""
 
     new: Registration
     known: KnownRegistrations
@@ -62,7 +62,7 @@ class ItemHistory:
     _masks: "dict[tuple[Identity, Identity], Mask]" = field(default_factory=dict)
 
     def history(self, dev: Iterable[Identity]) -> History:
-        """Return what had happened; `dev` are the sets of items on which its rows choose checkpoints."""
+        """Return the history of the test items; `dev`: item sets on which the rows choose checkpoints."""
         on_ours = self._on(test.items for test in self.new.tests)
         ours = {score.identity for score in on_ours}
         earlier = [
@@ -104,7 +104,7 @@ class ItemHistory:
         return found
 
     def _shared(self, mine: Identity, other: Identity) -> "Mask":
-        """Return which items of a set the other one has, too."""
+        """Return whether each item of set `mine` is in set `other`, too; shape (items of `mine`,)."""
         import numpy as np
 
         if (mine, other) not in self._masks:
@@ -140,7 +140,10 @@ class ItemHistory:
         yield from (test.items for test in record.tests if earlier.was_scored or test.name in before)
 
     def _earlier(self, name: Identity, record: Registration, on_ours: set[Identity]) -> Earlier | None:
-        """Return a registration's facts; None if it has none of the items."""
+        """Return what to record of an earlier registration; None if it shares no test items.
+
+        `on_ours`: the scores in the store on the new registration's items.
+        """
         import numpy as np
 
         num_items = 0
@@ -178,9 +181,9 @@ class ItemHistory:
         return _rows(self.new)
 
     def _changed(self, earlier: Sequence[Earlier]) -> tuple[str, ...]:
-        """Return the fewest changes since a pilot that was declared before any score.
+        """Return the changes since the most similar pilot that was declared before any score.
 
-        Without such a pilot, those since the first.
+        Without such a pilot, return those since the first pilot.
         """
         pilots = [self.known.records[each.hash] for each in earlier if each.is_pilot]
         unseen = [record for record in pilots if not record.history.is_seen]
@@ -191,7 +194,8 @@ class ItemHistory:
 def _rows(record: Registration) -> set[str]:
     """Return a hash of settings and sources of each row with data.
 
-    Untrained models are in many experiments, which are no pilots of each other for that.
+    Rows without data, such as untrained models, are left out: they are in many experiments, and sharing one
+    makes no pilot.
     """
     rows = (
         row for row in record.rows_by_label.values() if any(path.startswith("data.") for path in row.settings)

@@ -41,19 +41,22 @@ class ItemSets:
         self._of: dict[Identity, Identity | None] = {}
 
     def of(self, stage: Identity) -> Identity | None:
-        """Return the key of the items that a stage read; None if they are unknown."""
+        """Return the hash of the set of items that a stage read; None if they are unknown."""
         if stage not in self._of:
             registered = self.registered(stage)
             self._of[stage] = self._read(stage) if registered is None else registered
         return self._of[stage]
 
     def registered(self, stage: Identity) -> Identity | None:
-        """Return the key of the items that a stage read according to a registration, if they are whole."""
+        """Return the hash of the set of items that a stage read, from a registration.
+
+        None if no registration knows the stage, or if the stored items are damaged or gone.
+        """
         test = self._known.stages.get(stage)
         return None if test is None or self.keys(test.items) is None else test.items
 
     def keys(self, name: Identity) -> "Keys | None":
-        """Return the keys of a set's items; None if they are damaged or gone."""
+        """Return the keys of the items in a set, given its hash; None if they are damaged or gone."""
         return self._registrations.items(name)
 
     def _read(self, stage: Identity) -> Identity | None:

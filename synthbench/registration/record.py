@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Identity = str
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""An identity that is checked when it is read: a peer may have written it, and files have such names."""
+"""A SHA-256 hash, validated on reading: another machine may have written it, and it becomes a file name."""
 Texts = tuple[str, ...]
 
 
@@ -18,7 +18,7 @@ class _Sealed(BaseModel):
 
 
 class DeclaredSet(_Sealed):
-    """A test set: the content key of its items, and how they are scored."""
+    """A test set: the hash of its items, and how they are scored."""
 
     name: str
     evaluator: str
@@ -47,11 +47,12 @@ class DeclaredRun(_Sealed):
 
 
 class Earlier(_Sealed):
-    """An earlier registration on any of the items.
+    """An earlier registration that shares test items with the later one.
 
-    `num_scores` of its scores were in the store. `num_missing` of its runs had no score there: they failed,
-    were cut off, or were removed; `missing` names the first. `was_scored`: a run of it has made scores.
-    `is_pilot`: it has the name, or a row, of the later one.
+    `num_scores`: how many of its scores were in the store. `num_missing`: how many of its runs had no score
+    there, because they failed, were cut off, or were removed; `missing` names the first of them.
+    `was_scored`: whether a run of it has made scores. `is_pilot`: whether the later one has the same name, or
+    one of its rows.
     """
 
     hash: Identity
@@ -86,8 +87,8 @@ class SeenItems(_Sealed):
 class History(_Sealed):
     """What had happened on the test items before the registration.
 
-    `unregistered` are rows whose scores belong to no registration. `num_unknown` scores are on items that the
-    store no longer has. `changed` says what differs from the declaration before the first score.
+    `unregistered`: rows whose scores belong to no registration. `num_unknown`: how many scores are on items
+    that the store no longer has. `changed`: what differs from the declaration before the first score.
     """
 
     earlier: tuple[Earlier, ...] = ()
@@ -148,7 +149,7 @@ class Registration(_Sealed):
         }
 
     def models(self, row: str) -> dict[int, Identity]:
-        """Return the identity of a row's model for each seed."""
+        """Return seed -> identity of a row's model."""
         return {run.seed: run.model for run in self.runs if run.row == row}
 
 

@@ -90,7 +90,7 @@ class Registering:
         return _registered(first, known.records.get(first, new))
 
     def mark_scored(self) -> None:
-        """Record that scores exist, if any do: `clean` may remove them."""
+        """Record that the plan's scores exist, if any do, since `clean` may remove the scores later."""
         registered = self.registered
         if registered is None or registered.hash in self._known.scored:
             return

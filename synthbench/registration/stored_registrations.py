@@ -1,10 +1,10 @@
 """The store's registrations: files that are only ever added, each named by the hash of its content.
 
-    registrations/<hash>.json       a registration, sealed
+    registrations/<hash>.json       a registration, with a checksum
     registrations/items/<hash>      the keys of a test set's items: sorted 64-bit numbers
     registrations/scored/<hash>     a run of the registration has made scores
 
-`clean` leaves them. They are written whole or not at all, so machines may register at once.
+`clean` keeps them. Each is written whole or not at all, so several machines may register at once.
 """
 
 import hashlib
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 FOLDER = "registrations/"
 KEY_BYTES = 8
-"""The size of an item's key."""
+"""Bytes of an item's key."""
 _RECORD = linear_pattern(r"registrations/([0-9a-f]{64})\.json")
 _SCORED = linear_pattern(r"registrations/scored/([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
 class KnownRegistrations:
-    """The registrations in a store, oldest first, and those with scores."""
+    """The registrations in a store, oldest first, and which of them have scores."""
 
     records: Mapping[Identity, Registration]
     scored: frozenset[Identity] = frozenset()
     num_unreadable: int = 0
     stages: Mapping[Identity, DeclaredSet] = field(default_factory=dict)
-    """The test set that each stage read."""
+    """Stage -> the test set that it read."""
 
     def equal_to(self, declared: str) -> Identity | None:
         """Return the first registration of a declaration, None if there is none."""
@@ -62,7 +62,7 @@ class Registrations:
         self._files: dict[Identity, Registration | str] = {}
 
     def known(self) -> KnownRegistrations:
-        """Read all registrations. Those that are damaged or foreign are reported, counted and left out."""
+        """Read all registrations; damaged ones and other versions' are reported, counted and left out."""
         keys = sorted(entry.key for entry in self._objects.list(FOLDER))
         names = [found[1] for key in keys if (found := _RECORD.fullmatch(key))]
         # Files never change, so each is read once.
@@ -104,7 +104,7 @@ class Registrations:
         return name
 
     def items(self, name: Identity) -> "Keys | None":
-        """Return the keys of a test set's items; None if they are damaged or gone."""
+        """Return the keys of a test set's items, given their hash; None if they are damaged or gone."""
         import numpy as np
 
         if name not in self._items:

@@ -33,7 +33,7 @@ RECORD = ".written.json"
 PAGE = "report.html"
 FOREST = "forest"
 SEEDS = "seeds.csv"
-"""The score of each seed, from which anybody can compute the tables again."""
+"""File with the scores of each seed, from which anybody can compute the tables again."""
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
 
@@ -101,7 +101,7 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     """Write a report's files into `folder`, each atomically, and remove an earlier report's other files.
 
     `inputs` is the value of `report_inputs`; without it the next run draws the report again. A file that
-    somebody edited is kept under another name, such as "table.edited.tex". Returns these names by file.
+    somebody edited is kept under another name, such as "table.edited.tex". Returns edited file -> this name.
     Raises UserError if the folder can't be written.
     """
     with _one_line(folder):
@@ -121,7 +121,7 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
 def _keep_edited(
     before: Mapping[str, str], files: Mapping[str, bytes], folder: Path
 ) -> Iterator[tuple[str, str]]:
-    """Copy edited files that would be overwritten; yield each name and the copy's."""
+    """Copy files that somebody edited, before they are overwritten; yield (file, name of its copy)."""
     for name, written in before.items():
         file = folder / name
         if not file.is_file():
@@ -165,9 +165,9 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
     They are table.* and seeds.csv, if there are scores; forest.*, if any comparison is primary; notes.*;
-    comparisons.*, if rows have a baseline; audit.*, if data were audited, and labels.*, if gold judged;
-    costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png; and report.html,
-    which contains all of them. Tables come first, so that they exist even if a figure fails.
+    comparisons.*, if rows have a baseline; audit.*, if data were audited, and labels.*, if an audit compared
+    labels with gold; costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png;
+    and report.html, which contains all of them. Tables come first, so that they exist even if a figure fails.
     """
     report, texts = Report(result), {}
     for name, text in text_files(report):

@@ -48,7 +48,7 @@ class Report:
 
     @cached_property
     def figures(self) -> tuple[ReportFigure, ...]:
-        """The figures that the experiment asks for, without that of the scores."""
+        """The figures that the experiment asks for, except the figure of the scores."""
         found = (find(self.analysis) for find in FIGURES)
         return tuple(figure for figure in found if figure is not None)
 

@@ -44,7 +44,7 @@ class RecordExcerpt(_Result):
 
 
 class DataExcerpt(_Result):
-    """Some records of one data set, which parts of several rows may share."""
+    """Sample records of one data set; several rows may use the data set."""
 
     stage: str
     records: tuple[RecordExcerpt, ...] = ()
@@ -53,7 +53,7 @@ class DataExcerpt(_Result):
 
 
 class SharedRecords(_Result):
-    """Records for one sentence, equal in all named data sets; `num_records` is the number before sampling."""
+    """Records for one sentence, equal in all data sets of `stages`; `num_records` is their number in full."""
 
     stages: tuple[str, ...]
     records: tuple[RecordExcerpt, ...]
@@ -82,7 +82,9 @@ class TaskScores(_Result):
     drawn: str = added_field("", "how items were sampled from the test set; empty: all items")
     stage: str = Field(description="identity of the evaluation stage")
     items_file: str = Field("", exclude=True, description="Parquet file of per-item scores")
-    sentences_file: str = Field("", exclude=True, description="sealed file of each item's sentence ids")
+    sentences_file: str = Field(
+        "", exclude=True, description="JSON file with a checksum: each item's sentence ids"
+    )
 
 
 class Ingredient(_Result):
@@ -141,7 +143,9 @@ class RunResult(_Result):
     is_of_file: bool = added_field(False, "whether overrides left the row unchanged")
     chosen: dict[str, Any] = Field(default_factory=dict, description="settings that `select` chose on dev")
     num_starts: int = Field(1, description="trainings started; dev scores chose the one that was finished")
-    paused_at: float = Field(1.0, description="share of the steps after which dev scores chose the seed")
+    paused_at: float = Field(
+        1.0, description="share of the steps after which dev scores chose among paused trainings"
+    )
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()
     overlaps: tuple[Overlap, ...] = added_field((), "sentences that test sets share with the training data")
@@ -149,7 +153,7 @@ class RunResult(_Result):
     dev_score: float | None = None
     num_steps: int = 0
     seconds: float = Field(
-        0.0, description="computing time of all stages of the run, when they were computed"
+        0.0, description="total computing time of the run's stages, measured when each was computed"
     )
     revisions: Revisions = added_field(
         (), "revisions of the files that the training read, such as its base model"
@@ -163,13 +167,13 @@ class SeenData(_Result):
     model: str
     name: str = Field(description="test set or source, as the file names it")
     is_test: bool
-    data_set: str = Field(description="known data set that it is, recognised by names")
+    data_set: str = Field(description="the known data set behind `name`, recognised by its names")
     stated_by: str = Field("", description="who says that the model was trained on it")
     rows: tuple[str, ...] = ()
 
 
 class LabelCost(_Result):
-    """What the labels of an audited part cost, apart from the data that they were given to."""
+    """What the labels of an audited part cost, without the cost of the labelled data."""
 
     num_labels: int = Field(description="records labelled, failures included")
     usd: float | None = Field(description="US dollars; None: no price, or another stage paid for the answers")
@@ -216,7 +220,7 @@ class CostResult(_Result):
     usd: float
     in_doubt_usd: float = 0.0
     is_priced: bool = Field(True, description="whether the price of a token is known")
-    price_list: str = added_field("", "date and package of the price, unless the file has it")
+    price_list: str = added_field("", "date and package of the price; empty: the price is in the file")
     cached_tokens: int = added_field(0, "prompt tokens that the service had cached")
     reasoning_tokens: int = added_field(0, "answer tokens spent on reasoning")
     num_cut_off: int = added_field(0, "answers truncated by a token limit")
@@ -254,7 +258,7 @@ class ExperimentResult(_Result):
     excerpts: tuple[DataExcerpt, ...] = added_field((), "sample records of each row's training data")
     seen: tuple[SeenData, ...] = added_field((), "data that models behind the rows were trained on before")
     side_by_side: tuple[SharedSentence, ...] = added_field(
-        (), "records of several of these data sets for the same sentence"
+        (), "records that several data sets have for the same sentence"
     )
     revisions: Revisions = added_field((), "revisions of all models and data read")
     failures: tuple[str, ...] = ()

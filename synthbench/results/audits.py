@@ -19,7 +19,7 @@ _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.=]+")
 
 
 def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
-    """Return the audit of each distinct data set, and messages about unfinished ones."""
+    """Return the audits, one per distinct data set, and a message about each unfinished audit."""
     found: dict[str, AuditResult] = {}
     unfinished: dict[str, None] = {}
     for run in plan.runs:
@@ -51,7 +51,7 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
 
 
 def _cost(audit: Stage, artifacts: Artifacts) -> LabelCost | None:
-    """Return what was spent on the labels, behind neither gold nor another part; None if data are gone."""
+    """Return the cost of the stages behind the labels but not behind gold; None if the labels are gone."""
     labels = audit.inputs["data"]
     if not artifacts.has_dataset(labels.identity):
         return None

@@ -53,8 +53,8 @@ def collect(
 ) -> ExperimentResult:
     """Read the results of every run whose evaluations are finished.
 
-    `failures` of the result names the other runs; `pending` does if they only wait for an LLM's batch. An
-    unfinished audit does not hold back its run's scores. Raises ArtifactDamagedError.
+    The result's `failures` name the other runs, or its `pending` if they only wait for an LLM's batch. A run
+    with an unfinished audit still has its scores. Raises ArtifactDamagedError.
     """
     runs = [run for run in plan.runs if _is_finished(run, artifacts)]
     sentences = Sentences(artifacts)
@@ -122,7 +122,7 @@ def request(experiment: Experiment, overrides: Sequence[str]) -> str:
 
 
 def _without_traffic(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of LLMs without those of their requests, such as concurrency."""
+    """Return LLM settings without the settings of requests, such as concurrency."""
     kept = {key: value for key, value in section.items() if key not in TRAFFIC}
     return {key: _without_traffic(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
@@ -147,7 +147,7 @@ def _hash(*lines: str) -> str:
 
 
 def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
-    """Return whether the run's evaluations exist; without training, its last stages."""
+    """Return whether the store has the run's evaluations or, without training, its last stages."""
     ends = run.evaluations.values() if run.evaluations or run.model else run.ends
     return all(artifacts.has(stage.identity) for stage in ends)
 

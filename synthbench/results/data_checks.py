@@ -92,7 +92,7 @@ class _Checker:
         return dict(self._cache.get(lambda: key_figures(self._read(part)), "figures", part, of=[part]))
 
     def _cut(self, part: str, trainer: TrainingSettings, revisions: Mapping[str, str]) -> dict[str, float]:
-        """Return how many inputs a training truncates, and how many truncated ones equal another input."""
+        """Return how many inputs a training truncates, and how many of them then equal another input."""
         if not self._artifacts.manifest(part).num_records:
             return {}
         key = (dict(revisions), trainer.base.model_dump(mode="json"), trainer.max_length, trainer.model_kind)
@@ -170,7 +170,7 @@ class _Checker:
 
 
 def training_of(run: PlannedRun) -> tuple[TrainingSettings, Mapping[str, str]] | None:
-    """Return a run's trainer and its models' revisions; None for other trainers and runs without training."""
+    """Return a run's TrainingSettings and its models' revisions; None if its trainer has no such settings."""
     stage = run.model
     while stage is not None and not isinstance(stage.operation, Train):
         stage = next(iter(stage.inputs.values()), None)

@@ -41,11 +41,11 @@ class ItemInfluences:
 
 
 def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artifacts) -> Iterator[ItemNoise]:
-    """Yield the item noise for each column of the table, and for test sets that it leaves out.
+    """Yield the item noise per point of the grid, for each column and for test sets not in the table.
 
-    Each is of the rows at one point of the grid, and of those shown once for all points. Left out: rows whose
+    Each ItemNoise has the rows at one point, and the rows shown once for all points. Left out: rows whose
     noise between seeds is unknown, and evaluators that can't compute how items influence their score. Rows
-    scored on different items, because pairs in their data were dropped, are not compared. Figures are cached.
+    scored on different items, because pairs in their data were dropped, are not compared. Results are cached.
     """
     whole = analysis.options.model_copy(update={"columns": None})
     columns = column_sources(analysis.result, whole, analysis.measurements)
@@ -65,7 +65,7 @@ def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artif
 
 
 def _rows_at(point: Coordinates, rows: Mapping[RowKey, Runs]) -> dict[str, Runs]:
-    """Return the rows at a point by variant, and those shown once for all points."""
+    """Return by variant the rows at a point, and the rows shown once for all points."""
     once, here = (
         {row.variant: runs for row, runs in rows.items() if row.axes == axes} for axes in ((), point)
     )
@@ -100,7 +100,7 @@ def _scored(column: ColumnSource, rows: Mapping[str, Runs]) -> dict[str, _Scored
 class _Column:
     """The rows that are compared in one column at one point of the grid.
 
-    `paired` are those whose seeds redraw data that both use.
+    `paired` has the pairs of rows whose seeds redraw data that both rows use.
     """
 
     point: Coordinates
@@ -116,7 +116,7 @@ class _Column:
         ]
 
     def key(self, artifacts: Artifacts) -> list[object]:
-        """Return what the figures depend on."""
+        """Return the cache key: everything that the item noise depends on."""
         rows = [
             [name, row.is_seeded, [[seed, *(each.stage for each in of)] for seed, of in row.by_seed.items()]]
             for name, row in self.rows.items()
@@ -193,7 +193,7 @@ class _Read:
 
 @dataclass
 class _Reader:
-    """Reads influences, and keeps in memory those that are read again: by an average, or at another point."""
+    """Reads influences; keeps in memory those that an average or another point of the grid reads again."""
 
     artifacts: Artifacts
     evaluator_of: FindEvaluator

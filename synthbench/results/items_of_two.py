@@ -24,8 +24,9 @@ def items_of_two(
 ) -> tuple[tuple[ItemNoise, ...], frozenset[PairInColumn]]:
     """Return the item noise of rows in both results, and the comparisons scored on different items.
 
-    A row of the first result is called "NAME (A)", the same row of the second "NAME (B)". Rows whose items
-    the store no longer holds, or whose evaluator can't compute influences, are in neither.
+    A row of the first result is called "NAME (A)", the same row of the second "NAME (B)". Rows have no item
+    noise if the store no longer holds their items, or if their evaluator can't compute influences. Different
+    items are noticed only if the store holds both test sets.
     """
     ours, theirs = _by_key(first), _by_key(second)
     others = {

@@ -54,7 +54,7 @@ class Samples:
                 yield DataExcerpt.model_validate(self._cached(self._excerpt, stage))
 
     def side_by_side(self) -> Iterator[SharedSentence]:
-        """Yield sentences that most data sets share, with the records in which these differ."""
+        """Yield sentences that several data sets have different records for, with these records."""
         anchors: dict[str, list[str]] = {}
         for stage in self._stages:
             with suppress(UserError):

@@ -1,4 +1,4 @@
-"""The sentences of test items, as hashes: which items share one, and which item has which."""
+"""Hashes of the sentences of test items, to find items that share a sentence."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def sentence_id(text: str) -> str:
 
 
 def number_of(name: str) -> int:
-    """Return a number for any text: a hash of 64 bits, with a sign."""
+    """Return a signed 64-bit hash of a text."""
     return int.from_bytes(blake2b(name.encode(), digest_size=BYTES).digest(), signed=True)
 
 
@@ -65,7 +65,7 @@ class Sentences:
         return found
 
     def file(self, evaluation: str, evaluator: Evaluator) -> Path | None:
-        """Return the sealed file of the same ids; None if they are unknown, or were not written."""
+        """Return the JSON file, with a checksum, that caches these ids; None if unknown or not written."""
         key = _key(task_of(evaluation, self._artifacts), evaluator)
         if key not in self._files:
             file = self._cache.file(*key)
@@ -95,7 +95,7 @@ def shared_sentences(items: Sequence[str], ids: SentenceIds | None) -> SharedSen
 
 
 def _numbers(names: Sequence[str]) -> "NDArray[np.int64]":
-    """Return the numbers of sentence ids."""
+    """Return sentence ids as signed 64-bit integers."""
     import numpy as np
 
     return np.frombuffer(bytes.fromhex("".join(names)), dtype=">i8").astype(np.int64)

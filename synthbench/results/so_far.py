@@ -18,9 +18,9 @@ Curve = tuple[tuple[int, str, float], ...]
 def runs_so_far(plan: Plan, store: Store, missing: Collection[str]) -> Iterator[tuple[RunResult, bool]]:
     """Yield each run that has a learning curve or a score, and whether all its scores are in.
 
-    `missing`: the identities of stages without an artifact. The curve of a training on this machine ends at
-    its newest checkpoint. Only scores, curve, variant, axes and seed are filled in. Damaged artifacts are
-    left out, since the run itself reports them.
+    `missing`: the identities of stages without an artifact. The curve of an unfinished training on this
+    machine ends at its newest checkpoint. Only scores, curve, variant, axes and seed are filled in. Damaged
+    artifacts are left out, since the run itself reports them.
     """
     artifacts = Artifacts(store)
     for run in plan.runs:

@@ -43,7 +43,7 @@ _MARK = linear_pattern(r"(left|right|first|second|[12ab])")
 
 
 class UnguessedError(UserError):
-    """What a file's columns or classes mean can't be guessed; the study may say it."""
+    """A file's columns or the scores of its classes can't be guessed; the user may give them in the study."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class FileTable:
     columns: Mapping[Column, Sequence[Any]]
 
     def cells(self, column: Column) -> Sequence[Any]:
-        """Return a column's cells; raises UserError naming the columns if there is no such one."""
+        """Return a column's cells; raises UserError naming the columns if it does not exist."""
         if column not in self.columns:
             raise self._refusal(f"no column {shown(column)}, only", self.columns, "one of them in", "{...}")
         return self.columns[column]
@@ -117,7 +117,7 @@ class FileTable:
         raise self._refusal("which column holds the scores?", [*dict.fromkeys((*numbers, *classes))], *keys)
 
     def score_columns(self, texts: Sequence[Column]) -> tuple[list[Column], list[Column]]:
-        """Return the columns other than `texts` that hold numbers on a usual scale, and those of classes."""
+        """Return the columns of numbers on a usual scale, and the columns of classes, without `texts`."""
         others = {column: cells for column, cells in self.columns.items() if column not in texts}
         numbers = [column for column, cells in others.items() if _holds_scores(column, cells)]
         return numbers, [column for column, cells in others.items() if _holds_classes(cells)]
@@ -163,7 +163,7 @@ def raise_first(faults: Faults) -> None:
 
 
 def number_of(cell: object) -> float | None:
-    """Return a cell's number; a decimal comma counts, since the reader refuses it with advice."""
+    """Return a cell's number, None without one. Decimal commas count: the reader refuses them with advice."""
     try:
         number = number_in(cell.replace(",", ".") if isinstance(cell, str) else cell)
     except ValueError:
@@ -212,7 +212,7 @@ def _check_separator(file: Path, lines: Sequence[str]) -> None:
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether a first line names the columns: it has known names, or short cells above longer ones.
 
-    A single Latin word above texts of another script is a name: many of those have no spaces to count by.
+    A single Latin word above texts of another script is a name: many scripts have no spaces between words.
     """
     if all(map(is_blank, first)) or any(number_of(cell) is not None for cell in first):
         return False
@@ -233,7 +233,7 @@ def _named(rows: Iterator[Row]) -> dict[Column, Sequence[Any]]:
 
 
 def _stem(first: Column, second: Column) -> str:
-    """Return what two names share if they differ by a mark alone, as question1 and question2 do, else ""."""
+    """Return the common part of two names that differ only in a mark, as question1 and question2, else ""."""
     names = {_MARK.sub("", str(name).lower()) for name in (first, second)}
     return bare(names.pop()) if len(names) == 1 and isinstance(first, str) else ""
 
@@ -249,7 +249,7 @@ def _holds_texts(cells: Sequence[Any]) -> bool:
 
 
 def _holds_scores(column: Column, cells: Sequence[Any]) -> bool:
-    """Return whether most cells are numbers on a usual scale, and neither name nor order are those of ids."""
+    """Return whether most cells are numbers on a usual scale, and neither name nor order suggests ids."""
     numbers = [number for cell in cells if (number := number_of(cell)) is not None]
     given = sum(not is_blank(cell) for cell in cells)
     if not numbers or len(numbers) < MOSTLY * given or _ID.search(str(column).lower().replace("_", " ")):

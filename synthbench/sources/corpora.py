@@ -68,7 +68,8 @@ class CorpusSource(SourceBase):
     judgements_revision: str | None = added_field(
         None,
         pattern=f"^{COMMIT.pattern}$",
-        description="full commit hash of `judgements`. Default: as of `revision`",
+        description="full commit hash of `judgements`. Default: the commit in the local cache, else the "
+        "newest",
     )
     take: Literal["task", "passages", "queries"] = Field(
         "task",
@@ -102,11 +103,11 @@ class CorpusSource(SourceBase):
 
     @property
     def final_split(self) -> str | None:
-        """The split that records are marked with: passages have no judgements, and are text to train on."""
+        """The split that records are marked with: train for passages alone, else `split`."""
         return "train" if self.take == "passages" else self.split
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
-        """Return the files of the corpus, and of its judgements, if it is a data set on the hub."""
+        """Return the files of a corpus on the hub and of its judgements; () for a local corpus."""
         if not self.corpus.startswith(ON_HUB):
             return ()
         corpus = HubRepository("dataset", self.corpus.removeprefix(ON_HUB), self.revision)
@@ -227,7 +228,7 @@ class CorpusSource(SourceBase):
 
 
 def _forms(name: str) -> tuple[str, ...]:
-    """Return the patterns of the files that may hold what a file of BEIR's layout does."""
+    """Return the patterns of a file of BEIR's layout: plain, .gz, or Parquet files in a folder."""
     plain = (name, f"{name}.gz")
     return (*plain, f"{name.removesuffix('.jsonl')}/*.parquet") if name.endswith(".jsonl") else plain
 
@@ -237,7 +238,7 @@ def _first_form(folder: Path, name: str) -> list[Path]:
 
 
 def _numbered(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield each file with the end of its name: "" if it is the only one."""
+    """Yield each file after a suffix for its name: "" for the first, then " 1", " 2", ..."""
     yield from ((f" {number}" if number else "", path) for number, path in enumerate(paths))
 
 
@@ -248,7 +249,7 @@ def _rows(paths: Sequence[Path], problems: Faults) -> Iterator[tuple[Path, int, 
 
 
 def _texts(paths: Sequence[Path], problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
-    """Yield the id and text of each line; count lines without text in `content`, if given."""
+    """Yield the id and text of each line. A line without text is counted in `content`, or a fault if None."""
     seen = FirstLines()
     for path, number, row in _rows(paths, problems):
         try:

@@ -1,4 +1,4 @@
-"""Base of the descriptions of all sources."""
+"""Base class of the sources in experiment files: which records are read, and how they are selected."""
 
 import random
 from abc import ABC, abstractmethod
@@ -60,7 +60,7 @@ class SourceSample(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the draw")
     balanced: bool = added_field(
         False,
-        description="draw equally many records of each label, or of each of at most ten scores",
+        description="draw equally many records of each label, or of each score if at most ten differ",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
@@ -101,7 +101,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
     )
 
     key: ClassVar[str]
-    """The field that names what is read; an experiment file tells the kind of a source by it."""
+    """The field that names what is read, such as `file`; it determines the kind of a source in a file."""
     sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = added_field(
         None,
@@ -180,7 +180,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @property
     def component(self) -> str:
-        """This kind of source in stage identities."""
+        """The name of this kind of source in stage identities."""
         return f"{self.key.title()}Source"
 
     def needs_data_folder(self, roots: Roots) -> bool:

@@ -1,4 +1,4 @@
-"""A folder of documents (Markdown, text, PDF) as passages, each with its file and place."""
+"""A folder of documents (Markdown, text, PDF) as passages, each with its file and heading, line or page."""
 
 import os
 from bisect import bisect
@@ -28,7 +28,7 @@ SPLITTER, PDF_READER, HEADINGS = "semantic-text-splitter", "pypdf", "markdown-it
 _MODULES = ("semantic_text_splitter", "pypdf", "markdown_it")
 TOO_SHORT, NO_TEXT = "passage of a few letters", "page without text"
 LEAST_LETTERS = 30
-"""A heading alone, or a rule, says nothing to ask about."""
+"""Fewest letters and digits of a passage, so that headings alone and rules are dropped."""
 MOST_FILES, MOST_BYTES, MOST_OF_A_HEADING = 100_000, 50_000_000, 80
 _FENCE = "---\n"
 
@@ -56,7 +56,7 @@ class DocumentsSource(SourceBase):
 
     @property
     def final_split(self) -> str | None:
-        """Train, of every part: passages have no judgements, and are text to train on."""
+        """Train, whatever `part` is taken: passages have no judgements, and are text to train on."""
         return "train"
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
@@ -99,12 +99,12 @@ class DocumentsSource(SourceBase):
 
 
 def documents_in(path: Path) -> dict[str, Path]:
-    """Return the documents of a folder, or the one file, by their names from there, in the order of names.
+    """Return the documents of a folder by relative path, in the order of names; a file is its only document.
 
     Hidden files and folders are left out.
 
-    Raises UserError if there are none, if a link leads out of the folder, or if a file is too large. For a
-    missing library it names the command that installs it.
+    Raises UserError if there are none or too many, if a link leads out of the folder, if a name is not UTF-8,
+    or if a file is too large. For a missing library it names the command that installs it.
     """
     if any(find_spec(module) is None for module in _MODULES):
         raise UserError(f"{path}: documents need libraries that are not installed: {INSTALL}")
@@ -147,14 +147,14 @@ def _has_pdf(files: Mapping[str, Path]) -> bool:
 
 
 def _state(file: Path) -> tuple[int, int]:
-    """Return what changes with a file's content."""
+    """Return a file's modification time and size, which change with its content."""
     found = file.stat()
     return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(MOST_FILES)
 def _passages_of(file: Path, size: int, state: tuple[int, int]) -> list[tuple[str, str]]:
-    """Return what `_passages` yields; a command reads its sources several times."""
+    """Return the passages, kept in memory: a command reads its sources several times."""
     return list(_passages(file, size))
 
 
@@ -185,7 +185,7 @@ def _passages(file: Path, size: int) -> Iterator[tuple[str, str]]:
 
 
 def _without_front_matter(text: str) -> str:
-    """Return a Markdown text with blank lines in place of a YAML head."""
+    """Return a Markdown text with its YAML front matter blanked out; offsets and lines stay the same."""
     end = max(text.find(f"\n{_FENCE}"), 0) + len(_FENCE) if text.startswith(_FENCE) else 0
     return "".join(letter if letter == "\n" else " " for letter in text[:end]) + text[end:]
 

@@ -11,7 +11,7 @@ LITTLE = 0.5
 
 
 def check_is_no_header(path: Path, first: Sequence[str], column_indices: Mapping[str, int]) -> None:
-    """Raise UserError if number columns have field names in the first line: it is a header."""
+    """Raise UserError if the first line of a file without header has a field's name in the field's column."""
     found = [name for name, index in column_indices.items() if first[index].strip().lower() == name]
     if found:
         raise UserError(

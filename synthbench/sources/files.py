@@ -45,7 +45,7 @@ MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
 
 
 def _where(column: str) -> str:
-    """Return the key, which is no field's name, for a `where` column in a row."""
+    """Return the key of a `where` column in a row; no field has such a name."""
     return f"where.{column}"
 
 
@@ -265,7 +265,7 @@ def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[
 
 
 def parquet_rows(path: Path, picked: Collection[str | int] = ()) -> Iterator[Row]:
-    """Yield rows with their numbers; raises UserError if two columns have a picked name."""
+    """Yield (number, row); raises UserError if the file is unreadable or two columns have a picked name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -25,7 +25,7 @@ _SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "ent
 
 @dataclass(frozen=True)
 class _GoldPair:
-    """A pair of the files, scored or not; `gold` is the score's text."""
+    """A pair as read from a task's files; `gold` is its score as text, blank if it has none."""
 
     path: Path
     number: int
@@ -186,7 +186,7 @@ def check_sizes(
     sizes: Mapping[str, int],
     expected: int | None,
 ) -> None:
-    """Raise UserError unless each part has its published size, or all together the expected; 0: any."""
+    """Raise UserError unless all parts have `expected` records in total; None: each as published, 0: any."""
     if expected is None:
         problems = Faults()
         for part, published in task.parts[split].items():

@@ -1,4 +1,4 @@
-"""What a file of the user's holds: its columns, kind and score range, each said in a sentence."""
+"""Guess what a user's file holds (columns, kind, score range), and say each finding in a sentence."""
 
 import math
 from collections import Counter
@@ -35,16 +35,16 @@ OF_SENTENCES = ("sentences", "passages")
 SHARES = {"train": 0.5, "dev": 0.2, "test": 0.3}
 """How gold pairs are divided: dev decides between methods, so it is not much smaller than test."""
 POINTS_OF_ONE_PAIR = 100
-"""With n test pairs, differences above this / sqrt(n) points can be told.
+"""With n test pairs, the minimum detectable difference is this / sqrt(n) points.
 
 Spearman's correlation r of n pairs has the standard error (1 - r^2) sqrt(1 + r^2 / 2) / sqrt(n) (Bonett and
 Wright 2000). The scores of two models on the same pairs correlate: by .80 for all-MiniLM-L6-v2 and itself
 without the last layer on SICK (r .73), by .78 on Quora's pairs (average precision .84, whose standard error
-is alike). A difference of 2.8 standard errors is detected at the 5 % level with 80 % power: with r = .7 and a
-correlation of .8, 2.8 * .51 * 1.12 * sqrt(2 * .2) / sqrt(n) = 1.01 / sqrt(n).
+is similar). A difference of 2.8 standard errors is detected at the 5 % level with 80 % power: with r = .7 and
+a correlation of .8, 2.8 * .51 * 1.12 * sqrt(2 * .2) / sqrt(n) = 1.01 / sqrt(n).
 """
 MOST_POINTS = 20
-"""A test set that shows larger differences only tells nothing."""
+"""Largest minimum detectable difference of a test set, in points; smaller sets are refused."""
 GOOD_POINTS = 5
 SCALES = ((0, 1), (-1, 1), (0, 2), (0, 3), (0, 4), (1, 5), (0, 5), (1, 7), (1, 10), (0, 10), (0, 100))
 """The usual ranges of scores, the narrowest first."""
@@ -73,7 +73,7 @@ class Guess:
 
 
 def shares_of_gold(others: Collection[str]) -> dict[str, float]:
-    """Return the shares of gold's parts; dev and test are none if they are among the sources `others`."""
+    """Return the shares of gold's parts, which sum to 1; without dev or test if `others` has them."""
     left = {part: share for part, share in SHARES.items() if part == "train" or part not in others}
     return {part: round(share / sum(left.values()), 4) for part, share in left.items()}
 
@@ -89,12 +89,12 @@ def guess(
     """Return the settings of a source that reads this file, and what was found in it.
 
     `given` are valid settings that the user wrote, such as `columns`; they are kept. `others` are the
-    study's other sources: gold is divided into the parts that are not among them. `name` is what the study
-    calls the file, by default its last part, for advice alone: `settings.file` is the path as given here.
+    study's other sources: gold is divided into the parts that are not among them. `name` is the file's
+    name in the study, for advice only (default: its file name); `settings.file` is the path as given here.
 
     Raises one UserError if the file can't be read; UnguessedError if a column or the scores of classes can't
-    be guessed, naming the candidates; UserError if gold is of one class, or too small to tell anything, with
-    the number that would.
+    be guessed, naming the candidates; UserError if gold has one class only, or too few pairs to detect
+    differences, with the number that would do.
     """
     if role not in get_args(Role):
         raise UserError(f"{role}: no such source here; known: {', '.join(get_args(Role))}")
@@ -153,7 +153,7 @@ def _documents(path: Path, given: Mapping[str, Any]) -> Guess:
 
 
 def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[Guess, int, float]:
-    """Return what a file of pairs holds, their number, and the share that tells anything."""
+    """Return what a file of pairs holds, its number of pairs without blanks, and `_Scale.informative`."""
     if ending(file) == ".txt":
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
     table = read_table(file, role, name)
@@ -212,7 +212,7 @@ class _Scale:
     found: str
     blank: int
     informative: float = 1.0
-    """The share of pairs that tell anything: of two classes, twice the rarer one's share."""
+    """The share of pairs that help to detect differences: of two classes, twice the rarer one's share."""
     is_binary: bool = False
 
 
@@ -258,7 +258,7 @@ def _check_points(table: FileTable, column: Any, cells: Sequence[Any]) -> None: 
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:
-    """Return the two values, or the narrowest usual range that holds all numbers, or else their own."""
+    """Return the narrowest usual range of all numbers; for two values or without one, minimum and maximum."""
     low, high = min(numbers), max(numbers)
     containing = [scale for scale in SCALES if scale[0] <= low and high <= scale[1]]
     if len({*numbers}) == 2 or not containing:
@@ -267,7 +267,7 @@ def _range(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]) -> dict[str, float]:  # noqa: ANN401
-    """Return 1 and 0 for two classes such as yes and no; raises UserError for others."""
+    """Return 1 and 0 for two classes such as yes and no, 1 for a single one; else raises UnguessedError."""
     yes, no = ([name for name in classes if _as_word(name) in words.split()] for words in (YES, NO))
     if len(classes) == 1:
         return dict.fromkeys(classes, 1.0)
@@ -286,7 +286,7 @@ def _as_word(name: str) -> str:
 
 
 def _differences_told(file: Path, num_pairs: int, share: float, informative: float) -> str:
-    """Return which differences this share of the pairs can show; raises UserError if it tells nothing."""
+    """Name the difference that `share` of the pairs can detect; raises UserError if there are too few."""
     points = POINTS_OF_ONE_PAIR / math.sqrt(max(1, num_pairs * share * informative))
     of_test = f"the {num_pairs * share:,.0f} in the test part" if share < 1 else "they"
     few, good = (_needed_pairs(each, share * informative) for each in (MOST_POINTS, GOOD_POINTS))
@@ -301,5 +301,5 @@ def _differences_told(file: Path, num_pairs: int, share: float, informative: flo
 
 
 def _needed_pairs(points: float, share: float) -> int:
-    """Return how many pairs show a difference of so many points if this share of them is tested."""
+    """Return how many pairs detect a difference of `points` if `share` of them is tested."""
     return math.ceil(round((POINTS_OF_ONE_PAIR / points) ** 2 / share, 6))

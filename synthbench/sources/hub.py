@@ -19,7 +19,7 @@ _COLUMNS = {
 
 
 def check_available(task: Task, split: Split) -> None:
-    """Raise UserError if the hub lacks the task, or if we are offline and the local cache lacks it.
+    """Raise UserError if no hub data set is known for the task, or if it is not cached and we are offline.
 
     Sends no request; files are downloaded when they are read.
     """
@@ -112,7 +112,7 @@ def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, con
 
 
 def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows that `datasets` reads from files; given an id, it would ignore the commit when offline."""
+    """Yield rows that `datasets` reads from these files; given an id, it ignores the commit when offline."""
     import datasets
 
     file_format = "parquet" if paths[0].suffix == ".parquet" else "json"

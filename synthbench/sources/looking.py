@@ -45,7 +45,7 @@ def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
 
 
 def _languages(sources: Mapping[str, Guess]) -> Mapping[str, list[str]]:
-    """Return the names of the sources in each language that is sure."""
+    """Return the names of the sources by language, if it is recognised for sure."""
     found: dict[str, list[str]] = {}
     for name, guess in sources.items():
         if guess.language is not None:
@@ -87,7 +87,7 @@ def _leaks(contents: Mapping[str, Content]) -> Iterator[str]:
 
 
 def _lengths(sources: Mapping[str, Guess], base: str) -> Iterator[str]:
-    """Yield how many texts are longer than the base reads; nothing if it is not on this machine."""
+    """Yield how many texts are longer than the base reads, or a line that it is not on this machine."""
     try:
         reader = tokenizer_and_limit(Pretrained(model=base))
     except UserError:

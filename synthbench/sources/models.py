@@ -83,7 +83,7 @@ class TaskSource(SourceBase):
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
         """Return the task's files if it is read from the hub.
 
-        Without an origin, that is where tasks come from unless there is a data folder.
+        Without an origin, a task is read from the hub if there is no data folder and the hub has the task.
         """
         task = self._task()
         usual = "folder" if roots.data is not None or not task.hub_id else "hub"
@@ -282,7 +282,7 @@ class FileSource(SourceBase):
         return HubRepository("dataset", str(self.hub), self.revision)
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the hash of the file, or the hub's data set and commit; downloads nothing."""
+        """Return the file's hash, or hub data set and commit, and the importer's code; downloads nothing."""
         code = {} if self.format is None else code_of_format(self.format)
         if self.hub is not None:
             return {self.hub: self._repository().commit(), **code}

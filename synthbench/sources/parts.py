@@ -29,7 +29,7 @@ class SourcePart(BaseModel):
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="what is in one part only; `record` divides subsets alike (in-topic), `subset` keeps them"
+        description="what no two parts share; `record` divides each subset (in-topic), `subset` keeps them"
         " whole (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
@@ -46,10 +46,10 @@ class SourcePart(BaseModel):
 def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
     """Return the part of each record; None for a record whose sentences fall into two parts.
 
-    Records that share a sentence, a subset, or all their sentences stay together. The largest group comes
-    first, and each goes to the part that is furthest behind its share of the classes. A class is the label,
-    or one of at most ten distinct scores. Only a group connected by sentences that exceeds the largest part
-    is cut: a breadth-first search fills one part after the other.
+    By `part.by`, records that share a sentence, a subset, or all their sentences stay together. The largest
+    groups come first, and each goes to the part that is furthest behind its share of the classes. A class is
+    the label, or one of at most ten distinct scores. Only a group connected by sentences that exceeds the
+    largest part is cut: a breadth-first search fills one part after the other.
 
     Depends on texts, classes and seed alone. Raises UserError if a record lacks a needed subset.
     """
@@ -114,7 +114,7 @@ def classes(records: Sequence[Record]) -> list[str]:
 def _order(
     records: Sequence[Record], keys: Sequence[str], of_class: Sequence[str], part: SourcePart
 ) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
-    """Return a sort key of groups: by order of magnitude, then at random; single records by stratum."""
+    """Return a sort key of groups: large ones first, by subset and class if `by: record`, then at random."""
 
     def order(rows: Sequence[int]) -> tuple[int, str, str, bytes]:
         key, *stratum = min((keys[row], records[row].subset, of_class[row]) for row in rows)

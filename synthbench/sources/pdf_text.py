@@ -1,7 +1,7 @@
-"""The text of a PDF's pages, read by pypdf in a process of its own: the file is a stranger's.
+"""The text of a PDF's pages, read by pypdf in a process of its own, since the file is untrusted.
 
 The process may use a limited amount of time and memory, also after its parent was killed. It writes no file.
-pypdf follows no address, and reads only the text of a PDF's pages: no attachment, script or form.
+pypdf opens no URL, and reads only the text of a PDF's pages: no attachment, script or form.
 """
 
 import json
@@ -67,7 +67,7 @@ def _read(path: str) -> list[str] | str:
 
 
 def _clean(text: str) -> str:
-    """Return a text without half characters and U+0000, which damaged fonts give."""
+    """Return a text without unpaired surrogates and U+0000, which damaged fonts give."""
     return text.encode(errors="replace").decode().replace("\0", " ")
 
 

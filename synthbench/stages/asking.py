@@ -1,4 +1,4 @@
-"""Stages whose plug-in may ask an LLM and use models trained for it, and the context that they give it."""
+"""Stages whose plug-in may ask an LLM and use models trained for it, and the plug-in's context."""
 
 import math
 from collections import Counter
@@ -36,7 +36,7 @@ SHARD_KEY = "experiment.shard"
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of a stage's work: the pieces `number`, `number + of`, `number + 2 * of`, ..."""
+    """A shard of a stage's work: the work items `number`, `number + of`, `number + 2 * of`, ..."""
 
     number: int
     of: int

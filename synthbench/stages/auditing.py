@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AUDIT_FILE = "audit.json"
 SHEET_FILE = "sheet.csv"
 GOLD = "gold"
-"""The input with the scores that judge."""
+"""The input whose gold scores the labels are compared with."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class AuditLabels(Operation):
 
     @property
     def component(self) -> str:
-        """The judge's name."""
+        """The judge: "gold", the oracle's name, "sheets", or "blank sheet" without one."""
         if self.plan.gold is not None:
             return GOLD
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
 
     def config(self) -> Mapping[str, Any]:
-        """Return the settings that choose the judged items; answered sheets contain their own choice."""
+        """Return the settings that choose the judged items; {} for answered sheets, which list them."""
         if self.plan.sheets:
             return {}
         if self.plan.gold is not None:

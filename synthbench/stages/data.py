@@ -38,7 +38,7 @@ class ReadSource(Operation):
         return self.source.version
 
     def config(self) -> Mapping[str, Any]:
-        """Return the source's section without its location, such as a path."""
+        """Return the source's section without `origin` (folder or hub)."""
         return in_identity(self.source, leave_out=["origin"])
 
     @cached_property

@@ -71,7 +71,7 @@ class Evaluate(PluginOperation[Evaluator]):
     prompts: Prompts | None = None
     """Prompts that replace the model's own before queries and passages; None keeps its own."""
     own_prompts: OwnPrompts = ()
-    """The prompts that rankings read, if they differ from the model's usual prompt."""
+    """The model's query and passage prompts, which rankings use, if they differ from its usual prompt."""
 
     def config(self) -> Mapping[str, Any]:
         """Return the evaluator's settings, and any prompts."""
@@ -133,7 +133,7 @@ class Evaluate(PluginOperation[Evaluator]):
 
 
 def _saved_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
-    """Return the vectors that earlier attempts saved; new ones go to the member committed last."""
+    """Return the vectors that earlier attempts saved; new ones are saved with the member committed last."""
     from synthbench.models.encoder import StoredVectors
 
     folders = [member.work.checkpoints for member in members]

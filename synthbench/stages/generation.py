@@ -133,7 +133,7 @@ class Generate(AskingOperation[Method]):
     def _of_shards(self, shards: Sequence[Path], work: Workspace) -> "_Counts | None":
         """Fill the journal with the shards' units; return their counts, or None if the shards' counts differ.
 
-        Figures over all records differ, since each shard sees only its own; the method then counts again.
+        Counts over a shard's own records differ between shards; the method then has to count again.
         Raises UserError if two shards made the same unit.
         """
         work.journal.copy_from(folder / UNITS_FILE for folder in shards)
@@ -173,7 +173,7 @@ class GenerateShard(Generate):
     shard: Shard = field(kw_only=True)
 
     def config(self) -> Mapping[str, Any]:
-        """Return the configuration of the whole data set, and this shard's number and count."""
+        """Return the configuration of the whole data set, this shard's number and the number of shards."""
         return {**super().config(), SHARD_KEY: asdict(self.shard)}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
@@ -233,7 +233,7 @@ def _sources(inputs: Mapping[str, Path]) -> dict[str, SyntheticDataset]:
 
 
 def _bare_rows(work: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of records that no Unit holds, in order."""
+    """Yield the rows of records that the method yielded outside any Unit, in order."""
     with (work.folder / BARE_FILE).open(encoding="utf-8") as stream:
         yield from map(json.loads, stream)
 
@@ -252,7 +252,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:
-    """Return the byte offsets of the journal's units in order, and the sum of their drops.
+    """Return the byte offsets of the journal's units in order, and their dropped candidates by reason.
 
     Units are ordered by position, then by key. Keys are read only for equal positions, to save memory: there
     may be a million units.

@@ -175,7 +175,7 @@ class _SentProgress:
 
 
 class _Relay:
-    """Shows the first process's progress, copies its checkpoints, and waits until all have ended."""
+    """Shows the first process's progress, copies its checkpoints, and waits until all processes end."""
 
     def __init__(self, progress: Progress, save: Callable[[], None]) -> None:
         self._progress = progress

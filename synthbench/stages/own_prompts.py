@@ -18,7 +18,7 @@ OWN_PROMPTS = "own_prompts"
 OF_QUERIES = (RecordKind.RANKING, RecordKind.RETRIEVAL)
 """Kinds of tasks with queries and passages; a model may have a different prompt for each of the two."""
 OwnPrompts = tuple[Mapping[str, Any], ...]
-"""The prompts of each distinct base; several bases if dev scores choose among candidates."""
+"""Query and passage prompts per distinct base model; several if dev scores choose among candidates."""
 _SHOWN = 80
 
 
@@ -55,14 +55,14 @@ def as_setting(found: OwnPrompts) -> Mapping[str, Any]:
 
 
 def in_words(found: OwnPrompts) -> str:
-    """Return the prompts in words."""
+    """Return the prompts in words: "queries after 'query:', passages after nothing"."""
     return "; or ".join(
         f"queries after {_quoted(each[QUERY])}, passages after {_quoted(each[PASSAGE])}" for each in found
     )
 
 
 def notes_on_prompts(rankings: Iterable[tuple[str, str, OwnPrompts]]) -> Iterator[str]:
-    """Yield a note for tables on each set of prompts; `rankings` yields rows, tasks and their prompts."""
+    """Yield a note for tables on each set of prompts; `rankings` yields (row, task, prompts)."""
     rows: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for row, task, found in rankings:
         if found:

@@ -39,17 +39,17 @@ class PluginOperation(Operation, Generic[P]):
 
     @property
     def version(self) -> int:
-        """The plug-in's version under its settings."""
+        """The plug-in's version: an earlier one if its settings still give that version's results."""
         return self.plugin.version_in_use()
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the plug-in's code."""
+        """Return the plug-in's code as `code_of` does: name -> package -> version or hash."""
         return code_of([(self.name, self.plugin)])
 
     def config(self) -> Mapping[str, Any]:
         """Return the plug-in's settings as plain JSON values, its changed constants, and stored dtypes.
 
-        Dtypes appear only for models that are not stored in fp32. They were once trained and read in the
+        Dtypes appear only for models that are not stored in fp32. Earlier versions loaded these models in the
         stored dtype; now every model is loaded in fp32.
         """
         stored = self._stored_dtypes

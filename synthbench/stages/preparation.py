@@ -154,7 +154,7 @@ class _Preparation:
     notes: list[str]
 
     def apply(self, step: PrepareStep, before: ParquetRecords, write: Write) -> ParquetRecords:
-        """Write the records that a step yields, and return them opened from there."""
+        """Write the records that a step yields, and return them as read from the written file."""
         self.context.dropped.clear()
         kind = step.plugin.kind_after(before.kind)
         ids = array("Q")
@@ -174,7 +174,7 @@ class _Preparation:
 
 
 class _Outcome:
-    """The data set that the steps write; it keeps the failures of the original one."""
+    """The data set that the steps write; it keeps the failures of the original data set."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self._before = read_manifest(source)

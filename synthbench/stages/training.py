@@ -57,8 +57,8 @@ class Train(PluginOperation[Trainer]):
 
     Checkpoints are selected on "dev:..." inputs, and on the records with split "dev" of "dev-part:..."
     inputs. `parts` and `dev_parts` name the data in messages. With `until` below 1, the training pauses after
-    that share of its steps. A training with a "paused" input resumes it (or the one that it chose) with that
-    training's seed. A "start" input is the model to start from.
+    that share of its steps. A "paused" input is a paused training, or the choice of one, that is resumed with
+    its own seed. A "start" input is the model to start from.
     """
 
     kind: ClassVar[str] = "train"
@@ -71,7 +71,7 @@ class Train(PluginOperation[Trainer]):
     weights: tuple[float, ...] = ()
     temperatures: tuple[float | None, ...] = ()
     own_prompts: OwnPrompts = ()
-    """The prompts that dev rankings read before queries and passages, if the model has any."""
+    """The model's own query and passage prompts, which dev rankings use, if it has any."""
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of the trainer and of the evaluator that selects the checkpoint."""
@@ -173,7 +173,7 @@ def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]
 
 
 def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDataset]:
-    """Read the training data; raises UserError for an empty part, since the row's name would be wrong."""
+    """Read the training data; raises UserError for an empty part, since the row's name would mislead."""
     found = {name: read_dataset(folder) for name, folder in _named(inputs, DATA)}
     for name, dataset in zip(names or found, found.values(), strict=True):
         if not len(dataset):

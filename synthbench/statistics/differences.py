@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 LEVEL = 0.05
-"""The level of every test; intervals cover 1 less this."""
+"""The significance level of every test; intervals cover the true value with probability 1 - LEVEL."""
 ROUNDING = 1e-12
 """Scores in [-1, 1] that differ by at most this count as equal."""
 
@@ -78,7 +78,7 @@ class Noise:
         return self.half_width_at(LEVEL)
 
     def half_width_at(self, level: float) -> float:
-        """Return half the width of the confidence interval of another level than 5 %."""
+        """Return half the width of the confidence interval that covers with probability 1 - `level`."""
         if not self.squared_error:
             return 0.0
         return t_quantile(self.degrees_of_freedom, level) * math.sqrt(self.squared_error)
@@ -118,7 +118,7 @@ class Difference:
         return self.half_width_at(LEVEL)
 
     def half_width_at(self, level: float) -> float:
-        """Return half the width of the confidence interval of another level than 5 %."""
+        """Return half the width of the confidence interval that covers with probability 1 - `level`."""
         return max(each.half_width_at(level) for each in (self.whole, *self.noise))
 
     @property
@@ -135,8 +135,8 @@ def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -
     """Return `row` minus `other` with the noise between seeds; None if that is unknown or a score is NaN.
 
     Welch's test (1947), with a row that does not depend on the seed as a constant. `is_paired`: by design,
-    seeds redraw data that both rows share; then a paired t-test over the differences by seed, which both rows
-    must have the same. The noise is unknown with a single seed, and if no seed changes any score: coarse
+    seeds redraw data that both rows use; then a paired t-test over the differences by seed, for which both
+    rows need the same seeds. The noise is unknown with a single seed, or if no seed changes any score: coarse
     scores, such as accuracies on a small set, are often equal by chance, and t would take that for certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
@@ -165,10 +165,10 @@ def _welch(row: SeedScores, other: SeedScores) -> tuple[Noise, ...]:
 
 
 def effect_size(row: SeedScores, other: SeedScores) -> float | None:
-    """Return Hedges' g (1981): the difference in standard deviations between seeds.
+    """Return Hedges' g (1981): the difference in units of the standard deviation between seeds.
 
-    The deviation is pooled over the seeded rows by their nu = n - 1 degrees of freedom, and g corrected by
-    the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, or if nu is 1 (no mean).
+    The deviation is pooled over the seeded rows, which have nu degrees of freedom in total (n - 1 each). g is
+    corrected by the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, or if nu is below 2.
     """
     seeded = [sample for sample in (row, other) if sample.is_seeded]
     squares = [sample.variance * (sample.num_seeds - 1) for sample in seeded if sample.variance is not None]
@@ -180,7 +180,7 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
 
 
 def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
-    """Return the minimum detectable difference: significant at 5 %, of the right sign, with this power.
+    """Return the minimum detectable difference: found significant at 5 %, with its sign, with this power.
 
     It is that of a typical comparison, by the noncentral t distribution: the root mean square of the standard
     errors, the median degrees of freedom, and the median half width in standard errors. None without noise.

@@ -1,6 +1,6 @@
-"""Families of comparisons: p values and intervals that hold for all of them at once (single-step max-t).
+"""Simultaneous p values and intervals for a family of comparisons (single-step max-t).
 
-A family errs if it calls any difference real that is 0. The share of families that err is at most 5 %.
+A family errs if it calls a difference real whose true value is 0. At most 5 % of families err.
 """
 
 import math
@@ -24,16 +24,16 @@ RULE = (
 """How comparisons are decided, in words."""
 LOG2_POINTS = 16
 LOG2_NUMBERS = 23
-"""Large families get fewer points, so that a sample takes 64 MB at most."""
+"""log2 of the most numbers in a sample (64 MB): large families get fewer points."""
 SEED = 0
 LEAST_STEP = 1e-12
 Tail = Callable[[float], float]
-"""The probability that the largest |Z| of a family reaches a value."""
+"""z -> the probability that the largest |Z| of a family is at least z."""
 
 
 @dataclass(frozen=True)
 class Simultaneous:
-    """What a family says of one of its differences.
+    """A difference with its p value and interval, adjusted for its family.
 
     The p value is adjusted for the whole family. With probability 95 %, all of the family's intervals, the
     value plus or minus `half_width`, cover their true differences.
@@ -54,10 +54,10 @@ def simultaneous(
 ) -> tuple[Simultaneous, ...]:
     """Return p values and intervals that hold for all differences at once.
 
-    Single-step max-t by a Gaussian copula: a difference's own p value gives z = Phi^-1(1 - p / 2), and its
-    adjusted one is the probability that the largest |Z| of the family reaches z. Z is normal. `correlations`
-    has a matrix per block of differences, in their order; blocks are taken as independent, which never lowers
-    a p value (Royen 2014). None: the correlations are unknown; Bonferroni.
+    Single-step max-t by a Gaussian copula: a difference's own p value gives z = Phi^-1(1 - p / 2); its
+    adjusted p value is the probability that the largest |Z| of the family, with normal Z, reaches z.
+    `correlations` holds the matrix of each block of consecutive differences. Blocks count as independent,
+    which never lowers a p value (Royen 2014). None: unknown correlations, adjusted by Bonferroni.
     """
     if not differences:
         return ()
@@ -65,7 +65,7 @@ def simultaneous(
     tails = None if correlations is None else list(map(_tail_of, correlations))
 
     def tail(z: float) -> float:
-        """Never below one difference's p value, and never above Bonferroni's."""
+        """Return the adjusted p value: at least that of one difference alone, at most Bonferroni's."""
         alone = _two_sided(z)
         if tails is None:
             return min(1.0, number * alone)
@@ -80,7 +80,7 @@ def simultaneous(
 
 
 def _tail_of(correlations: "Array") -> Tail:
-    """Return the tail of correlated normal deviates: exact for one, else a quasi-random sample's share."""
+    """Return the tail of correlated normal deviates: exact for one, else estimated from a sample."""
     import numpy as np
 
     if len(correlations) == 1:
@@ -92,8 +92,8 @@ def _tail_of(correlations: "Array") -> Tail:
 def _largest(correlations: "Array") -> "Array":
     """Return the sorted largest |Z| of a sample. Equal matrices give equal samples.
 
-    Estimated correlations may fit no distribution. Their symmetric root, without negative eigenvalues and
-    with lines of length 1, is that of a distribution nearby. Unlike other roots it is unique.
+    Estimated correlations may have negative eigenvalues. With these set to 0 and rows scaled to length 1,
+    their symmetric square root is that of a valid matrix nearby. Unlike other roots it is unique.
     """
     import numpy as np
 

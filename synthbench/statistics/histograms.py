@@ -14,7 +14,7 @@ FINE_BINS = 100
 BINS = 20
 """Bins for divergences; each covers a whole number of fine bins."""
 MOST_LEVELS = 5
-"""A reference with at most this many distinct scores has classes or grades."""
+"""A reference with at most this many distinct scores is treated as classes or grades."""
 KERNEL_REACH = 8.0  # in standard deviations; beyond, the kernel is below 1e-14
 
 
@@ -35,7 +35,7 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def levels(reference: Sequence[int]) -> tuple[int, ...]:
-    """Return the fine bins that hold the reference's distinct scores; () if there are too many."""
+    """Return the fine bins that hold the reference's distinct scores; () unless 2 to `MOST_LEVELS` do."""
     held = tuple(number for number, count in enumerate(reference) if count)
     return held if 1 < len(held) <= MOST_LEVELS else ()
 
@@ -43,8 +43,8 @@ def levels(reference: Sequence[int]) -> tuple[int, ...]:
 def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
     """Return the Kullback-Leibler divergence from the reference, in nats.
 
-    It is over `BINS` bins or, if the reference has classes or grades, over one bin for each. These bins end
-    halfway between classes, so a soft score counts as the nearest class.
+    Computed over `BINS` bins or, if the reference has classes or grades (`levels`), over one bin for each.
+    These bins end halfway between classes, so a soft score counts as the nearest class.
     """
     import numpy as np
 

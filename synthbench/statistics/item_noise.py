@@ -1,4 +1,4 @@
-"""The noise in a difference between two rows from the choice of test items."""
+"""The noise that the choice of test items adds to the difference between two rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ class Influences:
 class TestItems:
     """The items of one test set.
 
-    `sentences` are None if unknown; then items share nothing. `subsets`, of shape (items,), has the number of
-    each item's subset, None if there are none. `ids`, of shape (items,), are integers that name the items
-    across test sets, so that an average knows an item that occurs in several; None: no other set has them.
+    `sentences` is None if unknown; items then count as sharing nothing. `subsets`, of shape (items,), holds
+    the number of each item's subset; None: no subsets. `ids`, of shape (items,), are integers that identify
+    items across test sets, so that an average recognises items of several sets; None: no set shares them.
     """
 
     __test__ = False
@@ -51,9 +51,10 @@ class TestItems:
 
 
 class PairErrors(NamedTuple):
-    """The noise of items in one difference: a squared standard error and its degrees of freedom.
+    """The noise of items in one difference: squared standard errors and their degrees of freedom.
 
-    The first two are for items that share sentences, the others for items of one connected component.
+    `squared_error` and `degrees` treat items as correlated if they share a sentence; the component fields
+    treat all items of a connected component of shared sentences as correlated.
     """
 
     squared_error: float
@@ -63,7 +64,7 @@ class PairErrors(NamedTuple):
 
 
 class Averaged(BaseModel):
-    """A test set in an average: with `table.across`, at these coordinates."""
+    """A test set in an average; `axes` are its coordinates on the axes of `table.across`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,16 +74,16 @@ class Averaged(BaseModel):
 
 
 class ItemNoise(BaseModel):
-    """The noise from test items for each pair of rows at one grid point, so that reports need no items.
+    """The noise from test items for each pair of rows at one grid point; reports need no items.
 
-    The errors are those of `item_variances`, for main scores in [-1, 1] or [0, 1], for the pairs of
-    `variants` in the order of itertools.combinations. Results of earlier versions have only `squared_errors`,
-    those of independent items.
+    Each tuple of errors or degrees has one entry per pair of `variants`, in the order of
+    itertools.combinations: the results of `item_variances` for main scores in [-1, 1] or [0, 1]. Results of
+    earlier versions have only `squared_errors`, computed as if items were independent.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    axes: dict[str, str] = Field(description="coordinates of the rows that are not shown once for all points")
+    axes: dict[str, str] = Field(description="coordinates of the grid point and the column: axis -> value")
     task: str = ""
     evaluator: str = ""
     averaged: tuple[Averaged, ...] = added_field((), "an average's test sets, instead of task and evaluator")
@@ -90,13 +91,13 @@ class ItemNoise(BaseModel):
     variants: tuple[str, ...]
     squared_errors: tuple[float, ...]
     degrees: tuple[float, ...] = added_field((), "degrees of freedom of the squared errors")
-    component_squared_errors: tuple[float, ...] = added_field((), "by connected component of sentences")
+    component_squared_errors: tuple[float, ...] = added_field((), "squared errors by connected component")
     component_degrees: tuple[float, ...] = added_field(())
     lacks_sentences: bool = added_field(False, "whether the sentences of some items are unknown")
 
     @property
     def is_of_earlier_version(self) -> bool:
-        """Whether items count as independent, since an earlier version computed the errors."""
+        """Whether an earlier version computed the errors, which treat items as independent."""
         return not self.degrees
 
     def by_pair(self) -> Mapping[frozenset[str], PairErrors]:
@@ -118,17 +119,18 @@ def item_variances(
 
     The squared error is the part of the squared standard error of a difference that more items, but not more
     seeds, would reduce. Items that share a sentence err together, so it is x'Ax of their influences x, where
-    A is 1 for such items (`SharedSentences`); at least that of independent items. The value by connected
-    components stands beside it.
+    A is 1 for such items (`SharedSentences`); but at least x'x, the value for independent items. The
+    component fields hold the same for an A that is 1 within connected components.
 
-    `sets` are the test sets of a column; the values of `rows` hold the items of one set after the other. None
-    of them: one set of independent items. A column's score is the mean over its sets, and its noise one sum
-    over the union of their items.
+    `sets` are the test sets of a column; the values of `rows` hold the items of one set after the other.
+    Without `sets`, the items are one set and independent. A column's score is the mean over its sets, and
+    its noise is computed over the union of their items.
 
     Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the item-seed
-    interaction, which the noise between seeds already holds. It is estimated for the same clusters and
-    subtracted: that of the differences for the `paired` rows (numbers, in ascending order) with equal seeds,
-    that of each row for others. Rounded to six digits, so that no order of summation shows.
+    interaction, which the noise between seeds already holds. The interaction is estimated for the same
+    clusters and subtracted. `paired` names pairs of rows by index, the lower first: with equal seeds, their
+    interaction is estimated from their differences; that of other pairs from each row. Values are rounded
+    to six digits, so that they do not depend on the order of summation.
     """
     import numpy as np
 
@@ -147,7 +149,7 @@ def item_variances(
 
 @dataclass(frozen=True, eq=False)
 class _Union:
-    """The items of several test sets in a row, clustered in three ways: alone, by sentences, by components.
+    """The items of several test sets, one set after the other, clustered: alone, by sentence, by component.
 
     Influences are weighted so that their sum of squares is the squared error of the mean over the sets.
     """
@@ -155,7 +157,7 @@ class _Union:
     sets: tuple[TestItems, ...]
 
     def covariances(self, values: "Array") -> "Array":
-        """Return the covariances of lines of influences: (lines, items) to (3, lines, lines)."""
+        """Return the lines' covariances in each clustering: (lines, items) to (3, lines, lines)."""
         import numpy as np
 
         alone, clustered = self._centred(values)
@@ -166,7 +168,7 @@ class _Union:
         return np.stack([independent, self._shared.covariances(clustered), of_components @ of_components.T])
 
     def sums(self, values: "Array") -> "tuple[Array, Array, Array]":
-        """Return the sums of each cluster: three of (lines, clusters)."""
+        """Return the sum over each cluster in each clustering: three arrays of shape (lines, clusters)."""
         alone, clustered = self._centred(values)
         independent = alone if self._same is None else self._same.sums_by_sentence(alone)
         if self._shared is None:
@@ -178,7 +180,7 @@ class _Union:
         )
 
     def _centred(self, values: "Array") -> "tuple[Array, Array]":
-        """Return the weighted influences less the mean of their test set, and of their subset."""
+        """Return the weighted influences centred by test set, and centred by test set and subset."""
         import numpy as np
 
         starts = np.cumsum([0, *(each.num_items for each in self.sets)])
@@ -196,7 +198,7 @@ class _Union:
 
     @cached_property
     def _same(self) -> SharedSentences | None:
-        """The items that several sets share, treated as shared sentences; None if there are none."""
+        """The items' ids, treated as sentences that sets can share; None for one set, or without ids."""
         import numpy as np
 
         if len(self.sets) == 1 or all(each.ids is None for each in self.sets):
@@ -212,7 +214,7 @@ class _Union:
 
     @cached_property
     def _shared(self) -> SharedSentences | None:
-        """The sentences of the items; None if items share nothing."""
+        """What items can share: sentences, and ids across sets; None if neither is known."""
         import numpy as np
 
         known = [each.sentences or _nothing(each) for each in self.sets]
@@ -241,7 +243,7 @@ def _nothing(items: TestItems) -> SharedSentences:
 def _squared_errors(
     rows: Sequence[Influences], whole: "Array", union: _Union, paired: Collection[tuple[int, int]]
 ) -> "Array":
-    """Return the squared error of each pair of rows without the interaction: (3, pairs), at least 0.
+    """Return the squared error of each pair of rows less the item-seed interaction: (3, pairs), at least 0.
 
     `whole`, of shape (3, rows, rows), are the covariances of the rows' means over seeds.
     """
@@ -268,7 +270,7 @@ def _squared_errors(
 
 
 def _by_seed(rows: Sequence[Influences], union: _Union) -> "Array":
-    """Return the covariances of the seeded rows' lines with one seed, added over the seeds."""
+    """Return the covariances between the lines of seeded rows, summed over equal seeds: (3, rows, rows)."""
     import numpy as np
 
     found = np.zeros((3, len(rows), len(rows)))

@@ -1,4 +1,4 @@
-"""How far two test sets order the rows of a table alike."""
+"""Agreement of two test sets on the order of a table's rows."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +21,8 @@ LEAST_ROWS = 3
 class OrderAgreement:
     """A measure of agreement over rows with its 95 % interval.
 
-    `number` counts rows, for `order of clear pairs` the clear pairs. That measure has no interval.
+    `number` counts rows. The measure "order of clear pairs" has no interval (NaN), and its `number` counts
+    the clear pairs.
     """
 
     measure: str
@@ -34,12 +35,14 @@ class OrderAgreement:
 def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
     """Return Kendall's tau-b and Spearman's rho of the rows' mean scores, and the order of clear pairs.
 
-    A pair of rows is clear if the 95 % interval of its difference on the first test set excludes 0. The third
-    measure is the share of clear pairs that the other test set puts in the same order; NaN without any.
+    A pair of rows is clear if the 95 % interval of its difference on the test set `people` excludes 0. The
+    third measure is the share of clear pairs that the test set `other` puts in the same order; NaN without
+    any.
 
     Intervals are percentiles of a bootstrap that draws the items of each test set, the same for all rows, and
-    each row's seeds. Drawing adds noise to noise, so they lean to lower agreement. They hold for these rows:
-    other rows may agree more or less. Raises ValueError for fewer than three rows, or rows with other items.
+    each row's seeds. Resampling adds noise to noisy scores, which biases the intervals to lower agreement.
+    They hold for these rows: other rows may agree more or less. Raises ValueError for fewer than three common
+    rows, or if the rows of a test set differ in their number of items.
     """
     import numpy as np
 

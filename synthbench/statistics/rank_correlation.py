@@ -12,9 +12,9 @@ def spearman_influence(
 ) -> "NDArray[np.float64]":
     """Return the influence function of Spearman's correlation at each pair; shape (pairs,), as both inputs.
 
-    It is the derivative of the correlation of mid-ranks by the pair's weight, times the number of pairs, and
-    sums to 0. A pair counts by its own ranks and by the ranks of all pairs above it. All zero if either input
-    is constant, since its correlation counts as 0.
+    A pair's influence is the derivative of the correlation of mid-ranks by the pair's weight, times the
+    number of pairs; the influences sum to 0. More weight changes the pair's own part and the ranks of all
+    pairs above it. If either input is constant, the correlation counts as 0 and all influences are 0.
     """
     import numpy as np
 
@@ -37,7 +37,7 @@ def spearman_influence(
 
 
 class _Ranks:
-    """Mid-ranks of values as shares of their number, in (0, 1); their mean is 1/2."""
+    """Mid-ranks of values, divided by the number of values: in (0, 1), with mean 1/2."""
 
     def __init__(self, values: "NDArray[np.float64]") -> None:
         import numpy as np
@@ -50,7 +50,7 @@ class _Ranks:
         self.ranks = self._spread((starts + ends) / (2 * len(values)))
 
     def mean_above(self, weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Return, for each value, the weights of greater values plus half of equal ones', over n."""
+        """Return for each value the sum of greater values' weights and half of equal values', over n."""
         import numpy as np
 
         below = np.concatenate([[0.0], np.cumsum(weights[self._order])])

@@ -1,6 +1,6 @@
 """Test items that share sentences: the variance of a sum over them (Aronow, Samii and Assenova 2015).
 
-Items that hold the same sentence err together, so a test set tells less than its number of items says.
+Items that hold the same sentence err together, so they tell less than as many independent items.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 ENTRIES = 4_000_000
-"""Pairs of items that share a sentence, counted once for each sentence, in memory at a time."""
+"""Most pairs of item groups in memory at a time; a pair counts once for each sentence that it shares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class SharedSentences:
 
     @classmethod
     def union(cls, sets: "Sequence[SharedSentences]") -> "SharedSentences":
-        """Return the items of several test sets, one after the other; sentences are named alike in all."""
+        """Return the items of several test sets, one after the other; a sentence has one integer in all."""
         import numpy as np
 
         starts = np.cumsum([0, *(each.num_items for each in sets)])
@@ -43,7 +43,7 @@ class SharedSentences:
         return cls(np.concatenate(items), np.concatenate([each.sentences for each in sets]), int(starts[-1]))
 
     def covariances(self, values: "Array") -> "Array":
-        """Return x'Ay for each two lines x and y of `values`; A is 1 where two items share a sentence.
+        """Return x'Ay for all lines x and y of `values`; A is 1 where two items share a sentence.
 
         `values` has the shape (lines, items), the result (lines, lines).
         """
@@ -60,16 +60,16 @@ class SharedSentences:
         return found
 
     def sums_by_sentence(self, values: "Array") -> "Array":
-        """Return the sum of the items that hold each sentence: (lines, items) to (lines, sentences).
+        """Return for each sentence the sum over its items: (lines, items) to (lines, sentences).
 
-        Sentences that the same items hold count as one, so that a query's many passages add no clusters.
+        Sentences with exactly the same items count as one, so that a query's many passages add no clusters.
         """
         import numpy as np
 
         return np.asarray((self._holds.T @ (self._by_group @ values.T)).T)
 
     def sums_by_component(self, values: "Array") -> "Array":
-        """Return the sum of the items of each component: (lines, items) to (lines, components).
+        """Return for each component the sum over its items: (lines, items) to (lines, components).
 
         Items that share a sentence are in one component, and so are items that a chain of such items joins.
         """
@@ -79,7 +79,7 @@ class SharedSentences:
 
     @cached_property
     def _components(self) -> "csr_array":
-        """The groups of each component: (components, groups), of ones."""
+        """The groups in each component, as a 0/1 matrix of shape (components, groups)."""
         import numpy as np
         from scipy.sparse import block_array
         from scipy.sparse.csgraph import connected_components
@@ -91,9 +91,9 @@ class SharedSentences:
 
     @cached_property
     def _groups(self) -> "tuple[csr_array, csr_array]":
-        """Items of the same sentences as groups: (groups, items) and (groups, sentences), of ones.
+        """Groups of items with the same sentences: 0/1 matrices (groups, items) and (groups, sentences).
 
-        They have the same neighbours, so that their values can be added first.
+        The items of a group share sentences with the same items, so their values can be summed first.
         """
         import numpy as np
 
@@ -129,7 +129,7 @@ def _ones(rows: "NDArray[np.int64]", columns: "NDArray[np.int64]", shape: tuple[
 
 
 def _kinds(matrix: "csr_array") -> "NDArray[np.int64]":
-    """Return the same number for rows with ones in the same columns, numbered by first appearance."""
+    """Return a number for each row, equal for rows with ones in the same columns, by first appearance."""
     import numpy as np
 
     matrix.sort_indices()
@@ -144,9 +144,9 @@ def _kinds(matrix: "csr_array") -> "NDArray[np.int64]":
 
 
 def degrees_of_freedom(sums: "Array") -> "Array":
-    """Return how many degrees of freedom a sum of squares has: 3 (sum S^2)^2 / sum S^4 - 2, 1 at least.
+    """Return the degrees of freedom of the sum of S^2: 3 (sum S^2)^2 / sum S^4 - 2, at least 1.
 
-    `sums` has the shape (..., clusters). Of many normal sums of one variance it is about their number less 2.
+    `sums` are the S, of shape (..., clusters). For n normal S of equal variance, the result is about n - 2.
     """
     import numpy as np
 

@@ -18,10 +18,11 @@ _NO_FOLDER = ": no folder "
 
 @dataclass(frozen=True)
 class Suite:
-    """Test sets and their evaluator: standard tasks, and files in the data folder that match `files`.
+    """Standard tasks with their evaluator; also the .jsonl files of the data folder's subfolder `files`.
 
-    Sets of scored pairs may have an evaluator of their own, `of_pairs`. Printed are `counts` (title -> score
-    or num_items) and `columns` (title -> score between 0 and 1, empty if a task has no such score).
+    `of_pairs`: another evaluator for test sets of scored pairs, "" for the same. The printed columns are
+    `counts` (title -> name of a score, or num_items) and `columns` (title -> name of a score in [0, 1]; empty
+    for tasks without it). `needs` describes the data folder in messages.
     """
 
     evaluator: str
@@ -88,7 +89,8 @@ def find_tasks(
 ) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
     """Return the suite's test sets in the folder `data` or on the hub, and why the others are missing.
 
-    Raises UserError if the suite is unknown, if none of its tasks is found, or if one is faulty.
+    Both are by task name. Raises UserError if the suite is unknown, if the folder or all tasks are
+    missing, or if a task is faulty.
     """
     from synthbench.sources.description import Roots
 

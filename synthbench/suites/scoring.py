@@ -86,7 +86,7 @@ def score(asked: Scoring, runtime: "Runtime", progress: "Progress") -> Scored:
 def _say_what_is_missing(
     missing: Mapping[str, str], origin: Origin, suite: str, progress: "Progress"
 ) -> None:
-    """Name the missing test sets, and what is unknown about the others."""
+    """Report the missing test sets; for STS sets of the hub also that their subsets are unknown."""
     for reason in by_reason(missing):
         progress.say(f"not evaluated: {reason}")
     if origin == "hub" and suite == "sts":
@@ -200,7 +200,7 @@ def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:
 
 
 def average(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> dict[str, Any] | None:
-    """Return the mean of the main scores and the averaged tasks; None for fewer than two tasks."""
+    """Return the averaged tasks and the mean of their main scores; None for fewer than two tasks."""
     names = suite.average_over(evaluations)
     scored = [evaluations[name] for name in names]
     main = [each.scores[each.main_score] for each in scored]

@@ -10,14 +10,14 @@ _OF_ASCII = "".join(map(chr, range(33))) + "\x7f"
 
 
 def is_invisible(text: str) -> bool:
-    """Return whether a text has no character that is seen: it is empty, blank, U+200B alone ..."""
+    """Return whether a text has no visible character: it is empty, blank or only U+200B, for example."""
     if text.isascii():
         return not text.strip(_OF_ASCII)
     return all(_is_invisible(character) for character in text)
 
 
 def characters_of(value: object) -> str:
-    """Return the characters of an invisible text that are no blanks, such as " but for U+200B"; else ""."""
+    """Return a phrase that names an invisible text's non-blank characters, as " but for U+200B"; or ""."""
     hidden = dict.fromkeys(value.split()) if isinstance(value, str) else {}
     codes = dict.fromkeys(f"U+{ord(character):04X}" for text in hidden for character in text)
     return f" but for {', '.join(list(codes)[:3])}" if codes else ""

@@ -1,4 +1,4 @@
-"""JSON lines, strictly: an object a line, no key twice."""
+"""Parse JSON lines strictly: one object per line, without duplicate keys."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def _made(pairs: list[tuple[str, Any]]) -> _Object:
 def json_object(line: str) -> dict[str, Any]:
     """Return the object of a line; raises ValueError saying what is wrong, such as a duplicate key.
 
-    Doubled keys of objects within it are not looked at.
+    Duplicate keys in nested objects are not noticed.
     """
     try:
         found = json.loads(line.strip(" \t\r\n"), object_pairs_hook=_made)

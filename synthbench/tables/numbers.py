@@ -1,4 +1,4 @@
-"""Numbers as people and programs write them, and nothing else that Python would take for one."""
+"""Parse numbers as people and programs write them, without Python's own spellings such as 1_0."""
 
 import math
 import re
@@ -13,10 +13,10 @@ _BLANKS = " \t\r\n"
 
 
 def number_in(value: object) -> float:
-    """Return the number that a cell holds, which may be NaN or infinite in JSON or Parquet.
+    """Return the number that a cell holds; it may be NaN or infinite.
 
-    A text is digits with at most one point, a minus and an exponent. Python's underscores, a leading plus and
-    digits of other scripts are no numbers. Raises ValueError, such as "'1_0' is not a number".
+    A text must be "nan", or digits with at most one point, a minus and an exponent. Underscores, a leading
+    plus and digits of other scripts are refused. Raises ValueError, such as "'1_0' is not a number".
     """
     if isinstance(value, str):
         return _number_of_text(value)

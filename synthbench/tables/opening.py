@@ -15,7 +15,7 @@ _GZIP_BEGINS = b"\x1f\x8b"
 _UTF16_BEGINS = (b"\xff\xfe", b"\xfe\xff")
 MOST_BYTES_OF_ANY = 100_000_000
 MOST_TIMES = 200
-"""Texts are compressed to a tenth, lines that repeat to a hundredth; a file of zeros to a thousandth."""
+"""Largest ratio of unpacked to packed size: texts have about 10, repeated lines 100, zeros 1,000."""
 MOST_CHARACTERS_OF_A_CELL = 2**31 - 1
 
 
@@ -26,16 +26,17 @@ def ending(name: str | Path) -> str:
 
 
 def open_text(path: Path, *, newline: str = "\n", errors: str = "strict") -> TextIO:
-    """Open a file of UTF-8 as a stream of its text, unpacked if its name ends in .gz.
+    """Open a UTF-8 file as a text stream, unpacked if its name ends in .gz.
 
-    Raises UserError, also while it is read, if it is no file, can't be read, is compressed and not named so
-    or named so and is not, is damaged or cut off, or unpacks to far more than texts do.
+    Raises UserError, also later during reading, if the file can't be read, is UTF-16, is damaged or cut off,
+    if it is compressed without a name in .gz or the other way round, or if it unpacks to more than
+    `MOST_TIMES` its size and 100 MB.
     """
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline=newline, errors=errors)
 
 
 def open_bytes(path: Path) -> "io.BufferedReader":
-    """Open a file as `open_text` does, before its characters are decoded."""
+    """Open a file as `open_text` does, but as a stream of bytes."""
     check_file(path)
     try:
         with path.open("rb") as stream:
@@ -61,7 +62,7 @@ def _check_name(path: Path, begins: bytes) -> None:
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a file compressed by gzip."""
+    """The unpacked bytes of a file compressed by gzip."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

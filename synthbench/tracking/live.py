@@ -21,9 +21,9 @@ HOME_TAG = "synthbench.home"
 
 @dataclass
 class LiveRuns:
-    """A parent run, and a child run for each row and seed, with its curve and scores so far.
+    """The MLflow runs of an unfinished experiment: a parent, and a child with curve and scores for each seed.
 
-    `home` is the results' home folder. The runs of a killed command stay until the next one starts.
+    `home` is the results' home folder. The runs of a killed command stay until the same command runs again.
     """
 
     client: "MlflowClient"
@@ -86,7 +86,7 @@ def live_parents(client: "MlflowClient", experiment_ids: Sequence[str]) -> list[
 
 
 def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, home: str = "") -> None:
-    """Delete a request's live runs, of one home or of all."""
+    """Delete the live runs of a request; `home` "" means those of all home folders."""
     for kind in (CHILD, PARENT):
         same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{REQUEST_TAG}` = '{request}'"
         same += f" and tags.`{HOME_TAG}` = '{home}'" if home else ""
@@ -96,7 +96,7 @@ def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, h
 
 @dataclass(frozen=True)
 class LiveNames:
-    """The names of live runs: their MLflow experiment, the result's title, and its request."""
+    """The names of live runs: their MLflow experiment, the result's title, and its hash `request`."""
 
     experiment: str
     title: str

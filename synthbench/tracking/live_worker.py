@@ -1,4 +1,4 @@
-"""Record an experiment in MLflow while it runs, by a thread of the run."""
+"""Record an experiment in MLflow while it runs, from a background thread."""
 
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +17,10 @@ SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
 
 
 def import_tracking() -> None:
-    """Import everything that the thread of `live_tracking` needs, before it starts. Ctrl-C still ends waits.
+    """Import everything that the thread of `live_tracking` needs, before it starts.
 
-    Two threads that import at once see half-imported modules: MLflow imports polars and pandas, which
-    scikit-learn and others look up in `sys.modules` whenever they get data.
+    Otherwise the main thread sees half-imported modules: MLflow imports polars and pandas, which scikit-learn
+    and others look up in `sys.modules` whenever they get data. Polars delays Ctrl-C; this is undone.
     """
     import mlflow.entities
     import mlflow.tracking
@@ -37,8 +37,8 @@ def live_tracking(
 ) -> Iterator[None]:
     """Record curves and scores in MLflow while the block runs, four times a minute.
 
-    A failing tracker is reported once and delays nothing; the final result is recorded in any case. A second
-    command with the same request in the same home records nothing live.
+    A failing tracker is reported once and delays nothing; the final result is recorded in any case. If
+    another command with the same request runs in the same home folder, this one records nothing live.
     """
     with tracker.sole_computer(names.request) as is_sole:
         if not is_sole:
@@ -64,7 +64,7 @@ class _LiveWorker:
     has_said: bool = False
 
     def end(self) -> None:
-        """Mark what the run has not finished; after an interruption, record the last state before."""
+        """Mark unfinished runs as killed; after an interruption, record the last state first."""
         if self.is_interrupted:
             self.update()
         if self.live is not None:

@@ -120,7 +120,7 @@ class RunWriter:
         return ""
 
     def write(self, report_folder: Path) -> str:
-        """Write parent, rows and children, and return the parent's id; it is marked as finished last."""
+        """Write the parent, row and seed runs; return the id of the parent, which is finished last."""
         identities = (self.result.identity, *self._replaced())
         former = [
             run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)
@@ -236,7 +236,7 @@ class RunWriter:
         return [tags[EXPERIMENT_TAG] for tags in same if tags[EXPERIMENT_TAG] != self.result.identity]
 
     def _create(self, name: str, kind: str, tags: Mapping[str, str], seconds: float = 0.0) -> tuple[str, int]:
-        """Create a run that took so long until now; return its id and its end, in milliseconds."""
+        """Create a run that took `seconds` and ended now; return its id and its end time in milliseconds."""
         all_tags = {KIND_TAG: kind, EXPERIMENT_TAG: self.result.identity, **tags}
         ended = time.time_ns() // 1_000_000
         start = ended - round(1000 * seconds) if math.isfinite(seconds) else ended
@@ -303,7 +303,7 @@ def log_points(
 
 
 def result_digest(result: ExperimentResult) -> str:
-    """Return a hash of a result's content and the layout of its runs, by which recorded results are found."""
+    """Return the hash that identifies a recorded result: of its content and the layout of its runs."""
     return f"{LAYOUT}-{experiment_digest(result)}"
 
 

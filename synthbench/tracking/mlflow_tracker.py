@@ -76,9 +76,9 @@ class MlflowTracker:
         self._outbox = Outbox(self.home, self.uri)
 
     def check(self, experiment: str) -> None:
-        """Try the user's tracking server or database before anything is spent (our own needs no check).
+        """Raise UserError if the user's tracking server or database can't be reached.
 
-        Raises UserError if MLflow can't be reached.
+        Call it before anything is computed. The database in the home folder needs no check.
         """
         if self._is_own:
             return
@@ -141,8 +141,8 @@ class MlflowTracker:
     def load(self, experiment: str, request: str = "", before: int = 0) -> ExperimentResult:
         """Return the experiment's finished result that was logged last, optionally of one `request`.
 
-        `before` counts back from it. Raises UserError if there is none, if it can't be read, or if MLflow
-        can't be reached.
+        `before`: how many results to go back from it. Raises UserError if there is none, if it can't be read,
+        or if MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
@@ -157,9 +157,10 @@ class MlflowTracker:
             return _read_result(client, fitting[before].info.run_id)
 
     def addresses(self, experiment: str = "") -> Addresses:
-        """Return the addresses in MLflow's UI of the result logged last, of one experiment or of any.
+        """Return the addresses in MLflow's UI of the result logged last, of one experiment or ("") of any.
 
-        Prefers a result without overrides. Raises UserError if there is none or MLflow can't be reached.
+        Prefers a result without overrides; without a finished result, returns the address of the live run.
+        Raises UserError if there is neither, or if MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
@@ -205,7 +206,7 @@ class MlflowTracker:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let one process write at a time: unfinished runs of another would look like a killed one's."""
+        """Let one process write at a time: another's unfinished runs would look like a killed process's."""
         from filelock import FileLock
 
         self.home.mkdir(parents=True, exist_ok=True)
@@ -271,7 +272,7 @@ class MlflowTracker:
         return _page(experiment_id, run_id)
 
     def _finished(self, client: "MlflowClient", experiment: str) -> list["Run"]:
-        """Return the finished parent runs of an experiment (of all for ""), the one logged last first."""
+        """Return an experiment's ("": all) finished parent runs, newest first; raises UserError if none."""
         found = _known(client, experiment)
         if not found:
             hint = did_you_mean(experiment, [one.name for one in _known(client, "")])
@@ -349,7 +350,7 @@ def _quoted(experiment: str) -> str:
 
 
 def _no_such_result(experiment: str, names: Sequence[str]) -> str:
-    """List the results that exist instead; `names` are those of parent runs, newest first."""
+    """Return the message that lists the existing results; `names`: of the parent runs, newest first."""
     shown = listed((f"'{name}'" for name in dict.fromkeys(names)), NAMES_SHOWN)
     return (
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "

@@ -28,7 +28,7 @@ UNFINISHED = ".unfinished"
 
 @dataclass(frozen=True)
 class Outbox:
-    """The results that wait for the server at `address`; the address is in no file, only its hash."""
+    """The results that wait for the server at `address`; only a hash of the address is on disk."""
 
     home: Path
     address: str
@@ -97,7 +97,7 @@ def _check(folder: Path) -> None:
 
 
 def _with_items(run: RunResult, files: Sequence[str | tuple[str, str]]) -> RunResult:
-    """Return the run with the files of its items; earlier versions recorded none of sentences."""
+    """Return the run with the paths of its per-item scores; earlier versions recorded no sentence files."""
     pairs = [(file, "") if isinstance(file, str) else file for file in files]
     scores = tuple(
         one.model_copy(update={"items_file": items, "sentences_file": sentences})

@@ -224,8 +224,8 @@ class Settings:
     """The settings of a result that MLflow records.
 
     `names`: settings that differ between runs or identify a run, dotted path -> shortest unique name.
-    `shared`: all others, which have the same value wherever they occur, dotted path -> value. `axes`: the
-    grid's axes -> names. `varying`: names of the settings that differ between runs.
+    `shared`: all others, which have the same value wherever they occur, dotted path -> value. `axes`: axis of
+    the grid -> its name in MLflow. `varying`: names of the settings that differ between runs.
     """
 
     names: Mapping[str, str]

@@ -26,11 +26,11 @@ RUNS_MOST = 500
 
 @dataclass(frozen=True)
 class View:
-    """One saved view of the runs with the tags `tags`, named `name` in the UI's menu.
+    """One saved view of the runs with the tags `tags`, named "title: name" in the UI's menu.
 
-    `settings` and `metrics` are the table's columns. `coordinates` (which name a run's row) and `charts` are
-    the axes of the parallel coordinates; each of `charts` also gets a bar chart. `others` are closed
-    sections.
+    `settings` and `metrics` are the table's columns. The parallel coordinates show `coordinates` (settings
+    that name a run's row) and `charts` (metrics); each of `charts` also gets a bar chart. The sections of
+    the metrics `others` are collapsed.
     """
 
     name: str

@@ -47,7 +47,7 @@ def with_adapters(model: "SentenceTransformer", settings: LoRA, seed: int) -> "S
 
 
 def merged(model: "SentenceTransformer") -> "SentenceTransformer":
-    """Return the model with its adapters merged into their layers, as without LoRA."""
+    """Return the model with its adapters merged into the base's layers; it no longer needs peft."""
     transformer = _transformer(model)
     transformer.model = transformer.model.merge_and_unload()
     return model

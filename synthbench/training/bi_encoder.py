@@ -94,7 +94,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         return self
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the cross-encoder with a head that is the teacher of margin-mse."""
+        """Return {"teacher": True} for margin-mse, whose teacher is a cross-encoder with a trained head."""
         return {} if self.loss is None or self.loss.name != "margin-mse" else {"teacher": True}
 
     def constants(self) -> Mapping[str, Constant]:
@@ -112,22 +112,22 @@ class BiEncoder(TrainingSettings, WithConstants):
         return "" if self.loss is None else self.loss.obstacle(kind)
 
     def if_unscored(self) -> str:
-        """Return the message for triplets without the scores that the loss needs."""
+        """Return the error message for triplets without scores; "" if the loss needs none."""
         return "" if self.loss is None else self.loss.if_unscored
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The library's loss, and its wrapper, if any."""
+        """Class names of the loss and its wrapper, if any, in sentence-transformers."""
         return ("CosineSimilarityLoss",) if self.loss is None else self.loss.class_names(self.base.encoder)
 
     @property
     def takes_temperatures(self) -> bool:
-        """Whether each anchor's loss has a temperature."""
+        """Whether each data set may have its own temperature."""
         return self.loss is not None and self.loss.takes_temperatures and self.base.encoder == "dense"
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of columns that the loss reads."""
+        """The number of texts per record that the loss reads."""
         if self.loss is None:
             return 2
         return {"triplet": 3, "sentence": 1, "ranking": USUAL_LIST}.get(self.loss.record_kind, 2)

@@ -65,7 +65,7 @@ class Checkpoints:
     def curves_so_far(self) -> tuple[tuple[int, str, float], ...]:
         """Return the curves up to the newest checkpoint; empty before the first.
 
-        Another process may write and delete checkpoints meanwhile; a deleted one is no longer the newest.
+        Another process may write and delete checkpoints meanwhile; deleted ones are skipped.
         """
         for step in reversed(self.steps()):
             try:
@@ -76,7 +76,7 @@ class Checkpoints:
         return ()
 
     def keep_only(self, *steps: int) -> None:
-        """Delete all other checkpoints."""
+        """Delete all checkpoints but those of these steps."""
         for step in set(self.steps()) - set(steps):
             # Without its marker, a half-deleted checkpoint is never valid.
             (self.path(step) / _MARKER).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What happens between the steps of a training: logging, dev scores, checkpoints and its pause."""
+"""What happens between the steps of a training: logging, dev scores, checkpoints and pausing."""
 
 import math
 import time
@@ -52,7 +52,7 @@ class Course(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Show the progress of an earlier run."""
+        """Count the steps done before a resumption as progress."""
         self.task.advance(state.global_step)
 
     def on_step_end(
@@ -119,7 +119,7 @@ def _interval(num_steps: int) -> int:
 
 
 def last_step(num_steps: int, until: float) -> int:
-    """Return the last step: for a pausing training, the first point of the loss curve from there on."""
+    """Return the step to stop at: the loss curve's first point at or after the share `until` of the steps."""
     if until == 1.0:
         return num_steps
     interval = _interval(num_steps)

@@ -58,18 +58,18 @@ class CrossEncoder(TrainingSettings):
         return self
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the base, unless a hidden layer replaces its head."""
+        """Return {"base": False}: the base may lack a head; {} if a hidden layer replaces the head."""
         return {} if self.hidden_size is not None else {"base": False}
 
     def why_no_start(self) -> str:
-        """Return why a trained model can't be the base: a new head would replace the trained one."""
+        """Return why a trained model can't be the base (`hidden_size` replaces its head); "" if it can."""
         return (
             "" if self.hidden_size is None else "hidden_size makes a new head, the trained one would be lost"
         )
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The library's loss."""
+        """The class name of the loss in sentence-transformers."""
         return ("BinaryCrossEntropyLoss",) if self.loss is None else (self.loss.class_name,)
 
     def obstacle(self, kind: RecordKind) -> str:
@@ -78,7 +78,7 @@ class CrossEncoder(TrainingSettings):
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of sentences that the model reads: a query anew with each candidate."""
+        """The number of sentences read per record; a query counts again with each candidate."""
         return 2 if self.loss is None else 2 * (USUAL_LIST - 1)
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:

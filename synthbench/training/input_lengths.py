@@ -24,7 +24,7 @@ def length_in_training(own_length: int | None, settings: TrainingSettings) -> in
 def reading_at_most(model: BaseModel, length: int | None) -> Iterator[None]:
     """Within the block, truncate inputs at `length` tokens instead of the model's limit; None keeps it.
 
-    ColBERT's checkpoints have limits of their own for queries and passages, which count, too.
+    ColBERT's own limits for queries and passages are lowered to `length`, too.
     """
     of_tasks = {name: getattr(model[0], name, None) for name in ("query_length", "document_length")}
     before = model.max_seq_length

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def joined(rank: int, num_processes: int, meeting: Path, backend: str) -> Iterator[None]:
-    """Join the other processes through this file; `backend` is "nccl" on NVIDIA GPUs, else "gloo"."""
+    """Join the other processes through the file `meeting`; `backend`: "nccl" on NVIDIA GPUs, else "gloo"."""
     # accelerate needs the variables that torchrun sets, although the processes meet at a file.
     os.environ.update(
         dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)),
@@ -78,7 +78,7 @@ def dropout_seed(seed: int) -> int:
 
 
 def return_plain_outputs(model: torch.nn.Module) -> None:
-    """Make the model return a plain dictionary, the only mapping in which torch finds its outputs."""
+    """Make the model return a plain dict: DistributedDataParallel finds outputs in no other mapping."""
 
     def plain(_: torch.nn.Module, inputs: object, output: Mapping[str, Any]) -> dict[str, Any]:
         return dict(output)
@@ -88,10 +88,10 @@ def return_plain_outputs(model: torch.nn.Module) -> None:
 
 
 class SharedBatches(BatchSampler):
-    """The batches of another sampler, divided into equal shares in turn.
+    """The batches of another sampler, each divided into one equal share per process.
 
-    accelerate gives the n-th process every n-th share. Records left after the division, fewer than there are
-    processes, move to the next epoch.
+    The shares follow one another, and accelerate deals them out to the processes in turn. An epoch leaves
+    out the records that can't be shared equally, fewer than there are processes.
     """
 
     # accelerate accepts shares of different sizes only from a sampler without a batch size.
@@ -135,7 +135,7 @@ class SharedBatches(BatchSampler):
 
 
 def shared(batches: type[ShuffledBatches], num_shares: int, dataset: Any, **options: Any) -> SharedBatches:  # noqa: ANN401
-    """Return a data set's batches as shares; `options` are the sampler's, with a share's `batch_size`."""
+    """Return a data set's batches as shares; `options` are the sampler's, `batch_size` is per share."""
     size = options.pop("batch_size") * num_shares
     return SharedBatches(batches(dataset, batch_size=size, **options), num_shares)
 

@@ -82,7 +82,7 @@ def dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
 def with_projection(model: SentenceTransformer, seed: int, *, training_only: bool) -> SentenceTransformer:
     """Return the model with a new final tanh layer of the model's width (Gao et al. 2021, section 6.3).
 
-    Its weights are drawn with `seed`, as the base draws new layers; its biases are 0.
+    Its weights are normal, drawn with `seed` and the base's `initializer_range`; its biases are 0.
     """
     dimension = model.get_embedding_dimension()
     assert dimension is not None  # a pooling and token embeddings always know it

@@ -34,7 +34,7 @@ CLASSES: Mapping[str, str] = {
     "kl-divergence": "DistillKLDivLoss",
     "distillation": "EmbedDistillLoss",
 }
-"""The library's loss classes."""
+"""Our name of a loss -> its class in sentence-transformers."""
 if TYPE_CHECKING:
     LossName = str
 else:
@@ -43,7 +43,7 @@ OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 """Losses with the other records of a batch as negatives."""
 OF_LISTS = {"margin-mse": RecordKind.TRIPLET, "kl-divergence": RecordKind.RANKING}
-"""Losses on the texts of one anchor or query with their labels, and the records that they take by default."""
+"""Losses on labelled texts of one anchor or query -> the kind of record that they take by default."""
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
 """Losses that compare all anchors or pairs of a batch; the library does not gather them across devices."""
 UNSCORED = "loss {name}: {{missing}}; let the step `score-triplets` give them{others}"
@@ -60,8 +60,9 @@ class LibraryLoss(BaseModel, WithConstants):
     triplets. margin-mse: on triplets, with a teacher's scores or a cross-encoder as teacher (Hofstätter et
     al. 2020, arXiv 2010.02666): the mean squared difference between s(anchor, positive) - s(anchor, negative)
     and the same margin of the teacher. kl-divergence: on rankings: the divergence from the softmax of the
-    grades to the softmax of the similarities, over a query's candidates. Both take the other's records, too.
-    distillation: on sentences, whose vectors shall equal a teacher's.
+    grades to the softmax of the similarities, over a query's candidates. With `learns_from`, margin-mse also
+    takes rankings, and kl-divergence triplets. distillation: on sentences, whose vectors shall equal a
+    teacher's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -90,16 +91,16 @@ class LibraryLoss(BaseModel, WithConstants):
         32, ge=1, le=65_536, description="for cached losses: number of records in memory at once"
     )
     guide: Pretrained | None = Field(
-        None, description="for gist: the encoder whose cosines mask negatives that may mean the same"
+        None, description="for gist: the encoder whose cosines decide which negatives are masked as false"
     )
     teacher: Pretrained | None = Field(
         None,
         description="for margin-mse: the cross-encoder that gives the margins. Default: the triplets' own "
-        "scores (step `score-triplets`); for distillation: an encoder",
+        "scores (step `score-triplets`); for distillation: the encoder to imitate",
     )
     similarity: Literal["dot", "cosine"] = added_field(
         "dot",
-        description="for margin-mse and kl-divergence: the similarity that learns the labels",
+        description="for margin-mse and kl-divergence: the similarity that is fitted to the labels",
     )
     sparsity: Sparsity | None = added_field(
         None,
@@ -149,7 +150,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the temperatures that null means."""
+        """Return the default temperatures of the settings that are null."""
         found: dict[str, Constant] = {}
         if self.temperature is None and self.name in DIVIDED:
             first = 1.0 if self.name == "kl-divergence" else 0.05 if self.guide is None else 0.01
@@ -226,7 +227,7 @@ class LibraryLoss(BaseModel, WithConstants):
 
     @property
     def if_unscored(self) -> str:
-        """The message, with {missing}, for triplets without scores; "" if none are needed."""
+        """The error message for triplets without scores, with the slot {missing}; "" if none are needed."""
         if self.name not in OF_LISTS or self.record_kind != RecordKind.TRIPLET or self.teacher is not None:
             return ""
         return UNSCORED.format(name=self.name, others=", or set `teacher`" * (self.name == "margin-mse"))
@@ -246,11 +247,10 @@ class LibraryLoss(BaseModel, WithConstants):
         )
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
-        """Return the table with the teacher's labels or the parts' temperatures, if any.
+        """Return the table with the column `label`, if the loss needs one.
 
-        The scores of triplets, if the loss reads them, follow the texts.
-
-        Raises UserError if records differ in their number of negatives.
+        It holds the data sets' temperatures, the scores of triplets, or the teacher's labels. Raises
+        UserError if records differ in their number of negatives.
         """
         import pyarrow as pa
 
@@ -337,7 +337,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
 
     def _options(self) -> dict[str, Any]:
-        """Return the temperatures as the library's arguments."""
+        """Return the temperatures as arguments of sentence-transformers' loss."""
         if self.name == "kl-divergence":
             return {
                 "student_temperature": self._temperature,

@@ -24,11 +24,11 @@ CLASSES: Mapping[ListLossName, str] = {
 
 
 class ListLoss(BaseModel):
-    """A loss of sentence-transformers on the grades of a query's candidates, with the library's options.
+    """A loss of sentence-transformers on the grades of a query's candidates, with its default options.
 
-    lambda compares pairs of candidates, weighted by what their exchange changes in nDCG; rank-net weights all
-    alike. list-net compares the softmaxes of grades and scores. list-mle takes the likelihood of the order by
-    grades. In p-list-mle the first places count more. adr-mse compares ranks.
+    lambda compares pairs of candidates, weighted by how much a swap changes nDCG; rank-net weights all pairs
+    equally. list-net compares the softmaxes of grades and scores. list-mle takes the likelihood of the order
+    by grades. In p-list-mle the first ranks count more. adr-mse compares ranks.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -37,7 +37,7 @@ class ListLoss(BaseModel):
 
     @property
     def class_name(self) -> str:
-        """The library's loss class."""
+        """The loss's class name in sentence-transformers."""
         return CLASSES[self.name]
 
     def obstacle(self, kind: RecordKind) -> str:

@@ -51,7 +51,7 @@ _PAUSED_FOLDER = "paused"
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A model and its training data: `table` has the columns of the loss, in its order."""
+    """A model, its loss and its training data: `table` has the columns that the loss reads, in that order."""
 
     model: BaseModel
     loss: torch.nn.Module
@@ -63,8 +63,9 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
     """Train `job.model` in place; it ends with the weights of the best dev score, or else the last.
 
     The first of equal scores wins. A killed training resumes from its last valid checkpoint and ends, on a
-    CPU, with the same weights as an uninterrupted one. So does a paused one, which meanwhile has the weights
-    and the dev score of its last step. If several processes share a training, the first returns the result.
+    CPU, with the same weights as an uninterrupted one. So does a paused training; at the pause, the model
+    has the weights and the dev score of the last step. If several processes share a training, the first
+    returns the summary, the others an empty one.
     Raises UserError if the loss diverges, if there are too few records, or if the device or the model can't
     compute as the settings say.
     """
@@ -113,9 +114,9 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
 def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingContext) -> None:
     """Put the model into the state to be saved, independent of its last call.
 
-    A tokenizer keeps truncation and padding of its last call, and is saved with them: without a kill, of the
-    last dev evaluation, or of the last batch. The configuration gets the tokenizer's special tokens, as
-    trainers set them when they start.
+    A tokenizer is saved with truncation and padding of its last call. Here this is a call like the last one
+    of an uninterrupted training: of a dev evaluation if there are any, else of a batch. The configuration
+    gets the tokenizer's special tokens, as trainers set them when they start.
     """
     model.eval()
     if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
@@ -151,9 +152,10 @@ def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None
 
 
 def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
-    """Return the last valid checkpoint whose best predecessor is valid, too; delete all invalid ones.
+    """Return the step of the last usable checkpoint, None without one; delete the unusable ones.
 
-    Without the best one, a training could not end with the weights of an uninterrupted one.
+    A checkpoint is usable if it is valid and the one with the best dev score so far is valid, too: without
+    that, the training could not end with the weights of an uninterrupted one.
     """
     for message in checkpoints.drop_faulty():
         progress.say(message)
@@ -268,9 +270,9 @@ def _arguments(
 
 
 def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
-    """Return each column's prompt: positives, negatives and a query's candidates are passages.
+    """Return {"prompts": column -> prompt}, {} without any; positives, negatives, candidates are passages.
 
-    ColBERT's checkpoints bring a prefix for queries and passages, which search reads, so training does, too.
+    ColBERT's checkpoints have prefixes for queries and passages. Search uses them, so training does, too.
     """
     prompts = settings.base.prompts
     if prompts is None:

@@ -1,4 +1,4 @@
-"""SimCSE's losses on sentence-transformers' own: contrastive, with or without cached gradients; masked words.
+"""SimCSE's losses, built on sentence-transformers': contrastive, also with cached gradients; masked words.
 
 Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives follows the authors' released code.
 """
@@ -28,8 +28,8 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
     Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, which
-    differs by dropout. The batch spans all processes. Labels are the rows of the anchors in `records`, of
-    shape (anchors,); without `records` there are none.
+    differs by dropout. The batch spans all processes. Labels, of shape (anchors,), are the anchors' row
+    numbers in `records`; without `records` there are none.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
 
 
 class OwnTemperatures(MultipleNegativesRankingLoss):
-    """The library's loss with records' temperatures as labels; NaN means the loss's own."""
+    """MultipleNegativesRankingLoss with a record's temperature as its label; NaN: the loss's own."""
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each anchor's cosines are divided by its record's temperature."""
@@ -94,7 +94,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
-        """Return the loss of embeddings by column and chunk; with `with_backward`, set their gradients."""
+        """Return the mean loss of `reps`, embeddings by column and chunk; `with_backward` sets gradients."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
         facts = batch_facts(labels, len(candidates), self.scale, self.records)
@@ -185,7 +185,7 @@ class BatchFacts:
     spreads: bool = False
     """Whether 1 - score is spread over the other candidates."""
     is_binary: bool = False
-    """Whether each candidate's share has a binary cross-entropy."""
+    """Whether the loss is the binary cross-entropy of each candidate's share of the softmax."""
 
     def of(self, rows: slice) -> "BatchFacts":
         """Return the data of some anchors."""

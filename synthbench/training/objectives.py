@@ -32,7 +32,7 @@ class Objective:
     takes_several: bool = False
     """Whether the loss takes several negatives, or candidates, per record, whose number may vary."""
     if_unscored: str = ""
-    """The message, with {missing}, for triplets without a teacher's scores; "" if the loss needs none."""
+    """The error message for triplets without scores, with the slot {missing}; "" if the loss needs none."""
 
 
 def _cosine_similarity_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -95,12 +95,12 @@ def training_table(
 
     Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
-    `weights` say how often each data set's records are repeated; fractions select records by their ids. With
-    `temperatures` of data sets, or several negatives of a record, further columns have each record's number
-    of negatives and temperature. A further column has the teacher's scores if the objective uses them.
-    Rankings give a column for each candidate, or one of lists, and their grades as labels. Raises UserError
-    if data can't be converted, if nothing is left, if a triplet lacks scores, or if rankings do not fit
-    (`_lists`).
+    `weights` say how often each data set's records are repeated; a fraction repeats some records, drawn by
+    their ids. If there are `temperatures` (one per data set) or records with several negatives, two columns
+    have each record's number of negatives and its temperature. A further column has the teacher's scores if
+    the objective uses them. Rankings give a column for each candidate, or one of lists, and their grades as
+    labels. Raises UserError if data can't be converted, if nothing is left, if a triplet lacks scores, or if
+    rankings do not fit (`_lists`).
     """
     import pyarrow as pa
 
@@ -148,10 +148,11 @@ def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
 
 
 def _lists(parts: Sequence["pa.Table"], *, of_any_length: bool) -> "pa.Table":
-    """Return each query, its candidates, highest grade first, and their grades.
+    """Return a table of each query, its candidates (highest grade first) and, as labels, their grades.
 
     The candidates have a column each, or, if lists may be `of_any_length`, one column of lists. Raises
-    UserError if rankings have fewer than two candidates, further queries, or unequal lengths against this.
+    UserError if rankings have fewer than two candidates or further queries, or if they differ in length
+    without `of_any_length`.
     """
     import numpy as np
     import pyarrow as pa
@@ -195,7 +196,7 @@ def _num_negatives(part: "pa.Table") -> int:
 
 
 def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
-    """Return the columns with further negatives, "" where a record has fewer, and each record's facts."""
+    """Add columns of further negatives ("" where a record has fewer), their number and the temperature."""
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows
@@ -216,7 +217,7 @@ def _train_part(dataset: SyntheticDataset) -> "pa.Table":
 
 
 def _times(part: "pa.Table", weight: float) -> "pa.Table":
-    """Return the records repeated by their weight, in turns."""
+    """Return the records `weight` times over; a fraction adds a part of them, drawn by their ids."""
     ids = part["id"].to_pylist()
     whole = list(range(len(ids))) * int(weight)
     ranked = sorted(range(len(ids)), key=lambda row: digest("weight", ids[row]))

@@ -8,17 +8,17 @@ if TYPE_CHECKING:
     from torch import nn
 
 PREFIXES = {"sparse": "Sparse", "late-interaction": "MultiVector"}
-"""What the library puts before a dense loss's name."""
+"""Kind of encoder -> prefix of its losses' class names in sentence-transformers."""
 COUNTERPARTS = ("multiple-negatives", "margin-mse", "kl-divergence")
 """The losses that all kinds of encoders have."""
 
 
 class Sparsity(BaseModel):
-    """SPLADE's regulariser: weights of the loss that makes few words of the vocabulary matter.
+    """SPLADE's regulariser, which makes vectors sparse: its weights for queries and passages.
 
-    Each weight multiplies the sum over words of the squared mean weight in the batch (FLOPS, Paria et al.
-    2020, arXiv 2004.05665), and rises quadratically from 0 over the first third of the steps (Formal et al.
-    2021, arXiv 2109.10086, section 4, where they are lambda_q and lambda_d).
+    Each weight multiplies the sum over vocabulary words of the squared mean value in the batch's vectors
+    (FLOPS, Paria et al. 2020, arXiv 2004.05665), and rises quadratically from 0 over the first third of the
+    steps (Formal et al. 2021, arXiv 2109.10086, section 4, where they are lambda_q and lambda_d).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -28,7 +28,7 @@ class Sparsity(BaseModel):
 
 
 def search_loss(name: str, model: Any, sparsity: Sparsity | None, **options: float) -> "nn.Module":  # noqa: ANN401
-    """Return the library's loss of this class name for a sparse or late-interaction encoder."""
+    """Return the loss for a sparse or late-interaction encoder; `name` is the dense loss's class."""
     from sentence_transformers.multi_vector_encoder import losses as of_tokens
     from sentence_transformers.sparse_encoder import losses as of_words
 

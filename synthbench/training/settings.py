@@ -28,10 +28,10 @@ MASKED_SHARE = 0.15
 OF_RECORD = "label"
 """The label column that the library passes to the loss: a record's score, or its row in the table (int64)."""
 NUM_NEGATIVES, RECORD_TEMPERATURE = "num_negatives", "temperature"
-"""Columns of facts about a record, which no model reads: int64, and float32 with NaN for the loss's own."""
+"""Columns that no model reads: a record's number of negatives, and its temperature (NaN: the loss's own)."""
 
 USUAL_LIST = 5
-"""A query and four candidates, as `graded-documents` writes; a ranking's number is not known before."""
+"""Texts per ranking assumed by estimates: a query and four candidates, as `graded-documents` writes."""
 
 BothOrders = Annotated[
     bool,
@@ -67,7 +67,7 @@ class TrainingSettings(Trainer):
         None,
         ge=1,
         le=10_000_000,
-        description="with `epochs`: at least this many steps, so that few records are learned from, too",
+        description="with `epochs`: minimum number of steps, for small data sets",
     )
     batch_size: int = Field(16, ge=1, le=65_536, description="records per step")
     learning_rate: LearningRate
@@ -78,7 +78,7 @@ class TrainingSettings(Trainer):
         None,
         ge=3,
         le=32_768,
-        description="longest training input in tokens. Default: the base's limit; ignored if static",
+        description="longest training input in tokens. Default: the base's limit; static models ignore it",
     )
     evaluations: Annotated[int, Field(ge=1, le=1000)] | Every = Field(
         4,

@@ -53,17 +53,17 @@ class SimCSE(TrainingSettings, WithConstants):
         0.0,
         ge=-100,
         le=100,
-        description="logarithm of the weight of each anchor's own hard negative; 0: the weight of all others",
+        description="logarithm of the weight of each anchor's own hard negative; 0: weighted as all others",
     )
     pooling: Literal["cls", "mean", "max", "own"] = Field(
         "cls",
-        description="pooling of token vectors; own: the base's modules as they are; only `mean` for a base"
-        " without layers",
+        description="pooling of token vectors; own: the base's modules as they are; a base without layers"
+        " takes only `mean`",
     )
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
-        description="new tanh layer after the pooling: kept in the model, used in training only, or none. "
-        "Default: for `cls` kept, on sentences training only; none for other poolings",
+        description="new tanh layer after the pooling. kept: stays in the model; training: removed after "
+        "training; without: none. Default: for `cls` kept (sentences: training), else without",
     )
     dropout: float | None = Field(
         None,
@@ -171,7 +171,7 @@ class SimCSE(TrainingSettings, WithConstants):
         return {**(thresholds("low") if self.learns_from == "triplet" else {}), **masked}
 
     def why_no_start(self) -> str:
-        """Return why a trained model can't be the base: it has no head for masked words."""
+        """Return why a trained model can't be the base (it has no head for masked words); "" if it can."""
         return (
             "mlm_weight needs the base's head for masked words, a trained model has none"
             if self.mlm_weight
@@ -179,7 +179,7 @@ class SimCSE(TrainingSettings, WithConstants):
         )
 
     def if_unscored(self) -> str:
-        """Return the message for triplets without the scores for soft labels."""
+        """Return the error message for triplets without scores; "" without soft labels."""
         from synthbench.training.objectives import SOFT_LABELS_UNSCORED
 
         return SOFT_LABELS_UNSCORED if self.soft_labels else ""
@@ -192,20 +192,21 @@ class SimCSE(TrainingSettings, WithConstants):
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The library's loss that this one is based on."""
+        """The class name of sentence-transformers' loss that this one extends."""
         cached = "" if self.chunk_size is None else "Cached"
         return (f"{cached}MultipleNegativesRankingLoss",)
 
     @property
     def takes_temperatures(self) -> bool:
-        """True: each anchor's loss has a temperature."""
+        """True: each data set may have its own temperature."""
         return True
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of columns of the loss, doubled for sentences and with cached gradients.
+        """The number of texts read per record, in training passes (forward and backward).
 
-        A teacher of false negatives reads every text once more.
+        A sentence counts twice, as its own positive. Gradient caching adds a forward pass of each text,
+        masked words a training pass, and a teacher of false negatives one forward pass before all epochs.
         """
         columns = 3 if self.learns_from == "triplet" else 2
         again = 0.0 if self.chunk_size is None else FORWARD / TRAINED
@@ -257,7 +258,7 @@ class SimCSE(TrainingSettings, WithConstants):
         return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model to train, without the base's modules after its transformer if `pooling` names one.
+        """Return the model to train; a `pooling` but "own" replaces the base's modules after the transformer.
 
         Raises UserError if sentences would equal their own positives, or if the base lacks needed layers.
         """

@@ -75,7 +75,7 @@ class TrainingRecords:
     """Whether 1 - score is spread over the other candidates."""
     mask: FalseNegativeMask | None = None
     is_binary: bool = False
-    """Whether each candidate's share has a binary cross-entropy."""
+    """Whether the loss is the binary cross-entropy of each candidate's share of the softmax."""
 
 
 def training_records(
@@ -88,7 +88,7 @@ def training_records(
 ) -> tuple["pa.Table", TrainingRecords | None]:
     """Return the texts of a training table with row numbers as labels, and the records' other data.
 
-    Without such data or teachers: the unchanged table, None. Raises UserError if a score is outside [0, 1].
+    If the loss needs no other data: the unchanged table, None. Raises UserError if a score is outside [0, 1].
     """
     import pyarrow as pa
     import torch

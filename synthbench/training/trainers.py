@@ -199,7 +199,7 @@ TRAINERS: dict[str, type[Any]] = {
     "SparseEncoder": SparseTrainer,
     "MultiVectorEncoder": LateInteractionTrainer,
 }
-"""By the library's name of the model's type."""
+"""A model's `model_type` in sentence-transformers -> its trainer."""
 
 
 def load_weights(model: torch.nn.Module, checkpoint: Path) -> None:

@@ -46,7 +46,7 @@ class ReadyCrossEncoder(Untrained):
     base: PairReader = Field(description="the cross-encoder to evaluate; its head must have one score")
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the base, which scores with its own head."""
+        """Return {"base": True}: the base needs a trained head."""
         return {"base": True}
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:

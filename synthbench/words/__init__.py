@@ -45,11 +45,11 @@ Words = Annotated[Literal["pairs", "icu"], AfterValidator(_is_installed)]
 
 
 def words_setting() -> Any:  # noqa: ANN401 - a field of any type
-    """Return the field of a component that counts or compares words; identities without it leave it out."""
+    """Return the field `words` for a component that counts or compares words; identities leave out null."""
     return added_field(
         None,
         description="how to split scripts without spaces between words, such as Chinese: icu (a dictionary's"
-        " words) or pairs (of letters); null: only at spaces, and texts without them are refused",
+        " words) or pairs (of letters); null: split only at spaces, and refuse texts without",
     )
 
 
@@ -66,7 +66,7 @@ def split_words(text: str, words: str | None = "pairs") -> list[str]:
 
 
 def spaced(text: str, words: str) -> str:
-    """Return the text; in a script without spaces, with a space between the words of the named splitter."""
+    """Return the text with spaces between words; the named splitter splits scripts without spaces."""
     return " ".join(split_words(text, words)) if has_unspaced(text) else text
 
 
@@ -79,7 +79,7 @@ def lack_spaces(texts: Iterable[str]) -> bool:
 def check_words(texts: Iterable[str], what: str, remedy: str = BY_NAME) -> None:
     """Raise UserError if most of the first texts are in a script without spaces between words.
 
-    `what` splits at spaces; `remedy` is what would be right.
+    `what` names the component that splits at spaces; `remedy` is the setting to suggest.
     """
     if lack_spaces(texts):
         raise UserError(

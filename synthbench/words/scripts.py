@@ -40,7 +40,7 @@ def words_between_spaces(text: str) -> list[str]:
 
     Punctuation next to a letter belongs to its word. In scripts without spaces between words (Chinese,
     Japanese, Thai, Lao, Khmer, Burmese ...), a run of letters becomes its pairs of neighbouring letters, as
-    in Lucene's CJKAnalyzer. A text without words gives its runs of other characters.
+    in Lucene's CJKAnalyzer. A text of punctuation alone is split at white space.
     """
     lowered = text.lower()
     found = lowered.split()

@@ -1,6 +1,7 @@
 """Settings of the world's data sets and LLM, the base classes of the core's sections.
 
-Without a world, such sections are errors of one line; other files can be read.
+If no world is installed, a section of these settings is a one-line error; files without such sections can be
+read.
 """
 
 from typing import TYPE_CHECKING

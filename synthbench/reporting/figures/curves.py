@@ -68,7 +68,7 @@ class Curves:
 
     @property
     def lines(self) -> tuple[Curve, ...]:
-        """The lines of the first panel, whose names are those of all panels."""
+        """The lines of the first panel; the lines of all other panels have the same names."""
         return self.panels[0][1]
 
     @property
@@ -153,7 +153,7 @@ def curves(analysis: Analysis) -> Curves | None:
 
 
 def _without_axis(analysis: Analysis, axis: str | None) -> Analysis:
-    """Return the analysis of a table without the lines' axis among its columns."""
+    """Return the analysis without columns by this axis, since the curves run along it."""
     if axis not in analysis.options.across:
         return analysis
     across = tuple(name for name in analysis.options.across if name != axis)
@@ -180,7 +180,7 @@ Y_MARGIN = 0.08
 
 
 def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
-    """Count a line's point as drawn, and return how many points (1/72 inch) to shift it to the right."""
+    """Count a line's point in `drawn`; return its shift to the right in 1/72 inch, so that none overlap."""
     drawn[point.x] += 1
     return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
 

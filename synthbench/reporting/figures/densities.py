@@ -50,7 +50,7 @@ class ScoreSet:
 
     @cached_property
     def density(self) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-        """The kernel density: scores and densities."""
+        """The kernel density, as (scores, densities)."""
         return density(self.counts)
 
     @property
@@ -74,11 +74,11 @@ class DensityPanel:
 
     @property
     def prefix(self) -> str:
-        """The panel's name before the name of a set."""
+        """The panel's title and a colon, to go before the name of a set; "" without a title."""
         return f"{self.title}: " if self.title else ""
 
     def divergence(self, scores: ScoreSet) -> float | None:
-        """Return a set's divergence from the reference; None for the reference and without one."""
+        """Return a set's KL divergence from the reference in nats; None for the reference or without one."""
         if self.reference is None or scores is self.reference:
             return None
         return divergence(scores.counts, self.reference.counts)
@@ -204,7 +204,7 @@ def _grid(found: Densities) -> Grid:
 
 
 def _bin_notes(found: Densities) -> list[str]:
-    """Name the bins of the divergences, and the panels with other bins."""
+    """Return a note on the bins of the divergences, and on panels with other bins; [] without a reference."""
     titles: dict[int, list[str]] = {}
     for panel in found.panels:
         if panel.reference:

@@ -31,7 +31,10 @@ WHAT = (
 
 @dataclass(frozen=True)
 class EarlyPoint:
-    """The correlation after a step; None if all seeds have the same score."""
+    """The correlation of dev scores after a step with the final ones; None if all seeds have the same score.
+
+    `share`: the step as a share of all steps, in (0, 1].
+    """
 
     step: int
     share: float
@@ -50,7 +53,7 @@ class EarlyDev:
 
 @dataclass(frozen=True)
 class EarlyDevs:
-    """The rows with three or more seeds and several dev scores; names of the other rows."""
+    """The rows with three or more seeds and several dev scores; `left_out` names the other rows."""
 
     name: ClassVar = "early_dev"
     title: ClassVar = "Early dev scores"
@@ -219,7 +222,7 @@ def _label(row: EarlyDev, found: EarlyDevs) -> str:
 
 
 def _draw_guides(panel: "Axes") -> None:
-    """Draw the paper's findings as lines, labelled at their ends."""
+    """Draw lines for the finding of AugSBERT's paper: a correlation of over 0.8 at 20 % of the steps."""
     panel.axvline(EARLY_PERCENT, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
     panel.axhline(HIGH_CORRELATION, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
     write_at_right(panel, f"{HIGH_CORRELATION}", HIGH_CORRELATION, 2, TEXT_COLOUR)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TRACK_WIDTH, LINE_SPACING, AXIS_HEIGHT, GAP = 2.2, 0.06, 0.4, 0.08
 LABEL_LENGTH = 44
 TALLEST = HIGHEST - 1.4
-"""The height of the lines; title, notes and axis need the rest of a page."""
+"""Maximum height of all lines in inches; title, notes and axis need the rest of a page."""
 
 
 def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: bool = True) -> "Figure":

@@ -77,7 +77,10 @@ JOINED = (
 
 @dataclass(frozen=True)
 class RowAtCost:
-    """A row's score x 100 and its cost, or why one is missing; `group` numbers the grid's points."""
+    """A row's score x 100 and its cost; `left_out`: why the row is not drawn, "" if it is.
+
+    `group`: the index of the row's point of the grid.
+    """
 
     row: Row
     group: int
@@ -140,7 +143,7 @@ class Frontier:
 
     @property
     def most_names(self) -> int:
-        """The number of points in the panel that has most."""
+        """The largest number of points in a panel."""
         return max(len(panel.shown) for panel in self.panels)
 
     @property
@@ -238,7 +241,7 @@ def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, 
 
 
 def _runs_of(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
-    """Return the runs whose mean is a score, each once."""
+    """Return the runs that the column's score is a mean of, each once."""
     found = {run.identity: run for one in source.measurements for run in one.runs(runs)}
     return list(found.values())
 
@@ -267,7 +270,7 @@ def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
 
 
 def _with_meanings(found: Frontier) -> tuple[str, ...]:
-    """Return the notes, with the meaning of each panel's costs as the second."""
+    """Return the notes; the second one explains the costs of all panels."""
     first, *others = found.notes
     return (first, " ".join(panel.meaning for panel in found.panels), *others)
 
@@ -301,7 +304,7 @@ def _draw_panel(axes: "Axes", panel: CostPanel, width: float) -> None:
 
 
 def _write_names(axes: "Axes", panel: CostPanel) -> None:
-    """Write each point's variant where it hides least of points, intervals, lines and other names."""
+    """Write each point's variant near it, so that it covers few points, intervals, lines and other names."""
     from textalloc import allocate
 
     if not panel.shown:

@@ -31,7 +31,7 @@ PANEL_HEIGHT = 1.6
 AXIS_HEIGHT, HANDLE_WIDTH, AXIS_WIDTH = 0.45, 0.55, 0.4
 PANELS_PER_LINE = 3
 MOST_PANELS = 9
-"""So many panels, with legend and notes, are no higher than a page."""
+"""Maximum number of panels in a figure; with legend and notes, these still fit a page."""
 LEGEND_GAP = 0.12
 MARKER_SIZE = 4.0  # points
 
@@ -109,8 +109,8 @@ def panels_figure(
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of empty panels and a legend of these handles; call it within `figure_style`.
 
-    One panel is as wide as a paper's column, three as its text. Panels higher than usual are together always
-    as wide as the text.
+    One panel is as wide as a paper's column, three as its text. With a `height` of panels (inches) above the
+    usual one, the figure is always as wide as the text.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -186,7 +186,7 @@ def scale_amounts(
     ticks: Sequence[float] | None = None,
     room: float = 0.0,
 ) -> None:
-    """Set the scale and limits of amounts, and as many tick labels as fit into `width` inches.
+    """Set scale and limits of the x axis for amounts, and as many tick labels as fit into `width` inches.
 
     `amounts` are sorted and not negative; `ticks` defaults to them. At least `room` inches stay free left of
     the first and right of the last amount.
@@ -211,7 +211,10 @@ def scale_amounts(
 
 
 def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], width: float) -> list[float]:
-    """Return the amounts `shifts` inches to the right of these, on a scaled panel `width` inches wide."""
+    """Return the x values `shifts` inches to the right of `amounts`; the panel is `width` inches wide.
+
+    Its scale has to be set before, by `scale_amounts`.
+    """
     transform = panel.xaxis.get_transform()
     left, right = (float(transform.transform(limit)) for limit in panel.get_xlim())
     return [

@@ -33,7 +33,7 @@ PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.055, 0.45
 TITLE_HEIGHT, FRAME_HEIGHT = 0.35, 1.3
 PANELS_PER_LINE = 5
 MOST_LINES = 34
-"""Lines of one panel, with headings; a label may take several lines of text."""
+"""Maximum number of lines in a panel, headings included; a label may take several lines of text."""
 LABEL_LENGTH = 28
 MARGIN = 0.07
 SMALLEST_RANGE = 1.0
@@ -188,7 +188,7 @@ def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, of_row: Loo
 
 
 def _label_lines(panel: "Axes", lines: Sequence[_PlotLine]) -> None:
-    """Name the lines; all panels share their heights."""
+    """Write the labels of the lines at a panel; its line heights are those of all panels."""
     panel.set_ylim(len(lines) - 0.4, -0.6)
     panel.set_yticks(range(len(lines)), [line.label for line in lines])
     for label, line in zip(panel.get_yticklabels(), lines, strict=True):

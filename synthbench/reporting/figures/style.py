@@ -149,7 +149,7 @@ def wrapped(text: str, inches: float, font_size: float = FONT_SIZE) -> str:
 def write_at_right(
     axes: "Axes", text: str, height: float, gap: float, color: str | None = None, weight: str = "normal"
 ) -> None:
-    """Write a text right of the axes, at this height; the gap is in points."""
+    """Write a text right of the axes; `height` is a y value, `gap` is in points (1/72 inch)."""
     axes.annotate(
         text,
         (1.0, height),
@@ -164,7 +164,7 @@ def write_at_right(
 
 
 def folded(label: str, letters: int) -> str:
-    """Return a label in lines of at most so many letters."""
+    """Return a label broken into lines of at most `letters` characters."""
     return "\n".join(textwrap.wrap(label, letters))
 
 
@@ -180,5 +180,5 @@ def text_width(text: str, font_size: float = FONT_SIZE) -> float:
 
 
 def text_height(text: str, font_size: float = FONT_SIZE) -> float:
-    """Return the height of lines in inches."""
+    """Return the height of a text's lines in inches."""
     return len(text.splitlines()) * LINE_HEIGHT * font_size / POINTS_PER_INCH

@@ -81,7 +81,7 @@ def row_of(run: RunResult, across: Sequence[str] = ()) -> RowKey:
 
 
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:
-    """Return the runs of each row, in the order of the result; a row holds all values of `across`."""
+    """Return row -> its runs, in the order of the result; a row has the runs at all values of `across`."""
     found: dict[RowKey, list[RunResult]] = {}
     for run in result.runs:
         found.setdefault(row_of(run, across), []).append(run)
@@ -105,7 +105,7 @@ def row_named(rows: Mapping[RowKey, Runs], name: str) -> tuple[RowKey, Runs]:
 
 
 def measurements(result: ExperimentResult, across: Sequence[str] = ()) -> tuple[Measurement, ...]:
-    """Return all measurements, by coordinates on the axes `across`, then in the order of the file."""
+    """Return all measurements, ordered by coordinates on the axes `across`, then as in the file."""
     found = dict.fromkeys(
         (coordinates_of(run.axes, across), score.task, score.evaluator)
         for run in result.runs

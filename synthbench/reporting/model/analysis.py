@@ -73,7 +73,7 @@ class Analysis:
 
     @cached_property
     def decisions(self) -> Decisions:
-        """The comparisons with baselines, without ceilings, and what their families say of them."""
+        """The comparisons with baselines, without ceilings, and which of them are significant."""
         rows = {key: runs for key, runs in self.rows.items() if key.variant not in self.options.ceiling}
         primary = primary_columns(self.columns, self.options)
         pairs = all_pairs(rows) if self.options.best else ()

@@ -37,7 +37,7 @@ def audit_section(analysis: Analysis) -> ReportSection | None:
 
 
 def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:
-    """Return our confusion, a paper's, and each annotator's answers, if they exist."""
+    """Return tables of our confusion matrix, a paper's, and each annotator's answers, if they exist."""
     meaning = "judged labels (rows) of intended labels (columns)"
     grids = [confusion_grid(audited.confusion, meaning, audited.mean_similarity)]
     if published is not None:
@@ -50,7 +50,10 @@ def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None"
 def confusion_grid(
     confusion: "Confusion", title: str = "", mean_similarity: Mapping[str, float] | None = None
 ) -> Grid:
-    """Return the confusion's shares with intervals and counts, numbers judged, and mean true similarities."""
+    """Return the confusion matrix as a table: shares with intervals and counts, and the numbers judged.
+
+    With `mean_similarity` (column -> true similarity), a line of the means follows.
+    """
     columns = confusion.columns
     body = tuple(
         (row, *(_cell(confusion.cells[row][column]) for column in columns)) for row in confusion.rows

@@ -11,7 +11,7 @@ from synthbench.statistics.differences import Difference, SeedScores, interval_h
 from synthbench.statistics.families import Simultaneous
 
 WHOLE_SCALE = 1.0
-"""The range of scores in [0, 1]; no difference above it can be detected."""
+"""The range of scores in [0, 1]: if the minimum detectable difference reaches it, none is detectable."""
 SMALLEST_P = 0.001
 COMPONENTS = "components: ±"
 ITEMS = "seeds and items: 95 %"
@@ -27,7 +27,7 @@ FIELDS = (
 def comparison_section(analysis: Analysis) -> ReportSection | None:
     """Return the section; None if nothing is compared.
 
-    Without a baseline, pairs of rows for the best one are in its CSV file alone.
+    Without a baseline but with `table.best`, the section is only a CSV file with all pairs of rows.
     """
     if not analysis.comparisons:
         return ReportSection("comparisons", comparison_csv(analysis)) if analysis.decisions.best else None
@@ -159,7 +159,7 @@ def _least_detectable(columns: Sequence[ColumnComparisons], decimals: int) -> It
 
 
 def _detectable(least: dict[str, float | None], decimals: int) -> str:
-    """Return "0.71 (STSb), 1.20 (SICK-R)"."""
+    """Return the detectable differences x 100, such as "0.71 (STSb), 1.20 (SICK-R)"."""
     known = ((title, value) for title, value in least.items() if value is not None and value < WHOLE_SCALE)
     return ", ".join(f"{100 * value:.{decimals}f} ({title})" for title, value in known)
 
@@ -169,7 +169,7 @@ def _undetectable(least: dict[str, float | None]) -> list[str]:
 
 
 def _grid(column: ColumnComparisons, decimals: int) -> Grid:
-    """Return the column's comparisons, without the value by components if no items share sentences."""
+    """Return the column's comparisons as a table, without "components" if those intervals add nothing."""
     lines = (HEADER, *(_line(each, decimals) for each in column.comparisons))
     if not _has_components(column.comparisons):
         place = HEADER.index(COMPONENTS)

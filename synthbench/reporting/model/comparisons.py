@@ -75,12 +75,12 @@ class Comparison:
 
     @property
     def evidence(self) -> Difference | None:
-        """The difference with all noise that is known: of seeds, and of test items wherever known."""
+        """The difference with all known noise: over seeds and test items, else over seeds alone."""
         return self.over_items or self.over_seeds
 
     @property
     def direction(self) -> int:
-        """The sign of the difference if its family calls it real, else 0: the star of all formats."""
+        """The sign of the difference if it is significant in its family (a star in all formats), else 0."""
         if self.finding is None or not self.finding.is_real:
             return 0
         return 1 if self.finding.value > 0 else -1

@@ -70,7 +70,7 @@ def _sum(figures: Sequence[str]) -> str:
 
 
 def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
-    """Yield each part's stages, and their sum, with the line's name."""
+    """Yield (line's name, cost) of each part's stages, and of their sum if there are several."""
     parts: dict[tuple[str, tuple[str, ...]], list[CostResult]] = {}
     for cost in costs:
         parts.setdefault((cost.part, cost.rows), []).append(cost)
@@ -109,7 +109,7 @@ def _figures(analysis: Analysis) -> tuple[PublishedValue, ...]:
 
 
 def _published(analysis: Analysis) -> dict[str, tuple[str, ...]]:
-    """Return the published values beside each line, by its name."""
+    """Return line's name -> the published values to show beside it."""
     options = analysis.options.costs
     values = {value.column: value.value for value in _figures(analysis)}
     named = {} if options is None else options.columns
@@ -127,7 +127,7 @@ def _by_llm(costs: Sequence[CostResult]) -> Iterator[str]:
 
 
 def _usage(costs: Sequence[CostResult]) -> Iterator[str]:
-    """Yield each LLM's cached and reasoning tokens, and its truncated answers."""
+    """Yield a line for each LLM: its cached and reasoning tokens, its truncated and unusable answers."""
     for name in dict.fromkeys(cost.llm for cost in costs):
         of_llm = [cost for cost in costs if cost.llm == name]
         counts = {what: sum(getattr(cost, name) for cost in of_llm) for name, what in COUNTS.items()}

@@ -1,4 +1,4 @@
-"""The one rule for all formats: which comparisons are primary, and which differences are real."""
+"""Decide, once for all formats, which comparisons are primary and which differences are significant."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,11 @@ class TestedFamily:
 
 @dataclass(frozen=True)
 class Decisions:
-    """All comparisons with baselines, with the families' findings; `best` has all pairs for the best row."""
+    """The comparisons of rows with baselines (`columns`), each with its family and test result.
+
+    `best` compares all pairs of rows, for `table.best`. `primary`, `below` and `pairs` say how many
+    comparisons of each family were tested together.
+    """
 
     columns: tuple[ColumnComparisons, ...]
     primary: TestedFamily
@@ -52,10 +56,10 @@ class Decisions:
             yield from ((column.source, each) for each in column.comparisons if each.family == family)
 
     def is_bold(self, row: RowKey, source: ColumnSource) -> bool:
-        """Return whether a primary comparison of this cell is real and in the row's favour.
+        """Return whether the row is significantly above a baseline in a primary comparison of this column.
 
-        A row with a lower mean than another baseline at its point of the grid is never bold: above its own
-        control, but below gold pairs alone, it is no row to take.
+        A row with a lower mean than another baseline at its point of the grid is never bold: a row that beats
+        its own control but trails gold pairs alone is not worth choosing.
         """
         beside = [
             each for column, each in self.of("primary") if column == source and each.row.axes == row.axes
@@ -66,7 +70,7 @@ class Decisions:
 
 
 def primary_columns(columns: Sequence[ColumnSource], options: TableOptions) -> tuple[ColumnSource, ...]:
-    """Return the columns that `table.primary` names: else the averages, without any all columns."""
+    """Return the columns that `table.primary` names. Default: the averages, else all columns."""
     if options.primary is not None:
         return tuple(each for each in columns if each.names & set(options.primary))
     return tuple(each for each in columns if each.column.is_average) or tuple(columns)
@@ -79,10 +83,10 @@ def decide(
     options: TableOptions,
     items: ItemErrors,
 ) -> Decisions:
-    """Return the comparisons with their families and findings; `pairs` are all pairs for the best row.
+    """Assign comparisons to families and test each family; `pairs` has all pairs of rows, for the best row.
 
-    Single test sets are tested only below a primary average in which the same comparison is real; so their
-    family, of all of them, says nothing of the others.
+    The family "below" has the single test sets of primary averages. All of it is tested together, but a
+    finding is kept only where the same comparison is significant on an average of this test set.
     """
     primary = primary_columns(columns, options)
     averages = {each: {part.measurements[0] for part in each.parts} for each in primary if each.parts}
@@ -102,7 +106,7 @@ def decide(
     lower, of_below = _findings(in_families, "below", items)
 
     def has_passed(place: _Place) -> bool:
-        """Return whether the comparison is real on an average of this test set."""
+        """Return whether the comparison is significant on a primary average of this test set."""
         source, pair = place
         return any(
             source.measurements[0] in parts and (found := tested.get((average, pair))) and found.is_real
@@ -118,9 +122,9 @@ def decide(
 
 
 def best_rows(decisions: Decisions) -> Iterator[tuple[ColumnSource, Coordinates, RowKey | None]]:
-    """Yield each column and point of the grid with the best row, if `table.best` asks for it.
+    """Yield (column, point of the grid, best row) if `table.best` asks for the best row.
 
-    It is significantly above all others; None if there is none.
+    The best row is significantly above every other row; None if no row is.
     """
     for column in decisions.best:
         points: dict[object, list[Comparison]] = {}
@@ -137,7 +141,7 @@ def _is_above(row: RowKey, comparison: Comparison) -> bool:
 
 
 def _in_family(column: ColumnComparisons, family: Family, options: TableOptions) -> ColumnComparisons:
-    """Return the column's comparisons with their family; others than `table.family` names are exploratory."""
+    """Put a column's comparisons in a family; those that `table.family` does not name become exploratory."""
     return replace(
         column,
         comparisons=tuple(
@@ -148,7 +152,7 @@ def _in_family(column: ColumnComparisons, family: Family, options: TableOptions)
 
 
 def is_named(comparison: Comparison, family: Mapping[str, Collection[str]] | None) -> bool:
-    """Return whether a family in the form of `table.family` has a comparison; None has all."""
+    """Return whether `family`, in the form of `table.family`, includes a comparison; None includes all."""
     if family is None:
         return True
     names = family.get(comparison.baseline.variant)
@@ -177,7 +181,7 @@ def _findings(
 ) -> tuple[Mapping[_Place, Simultaneous], TestedFamily]:
     """Test all comparisons of a family that have any known noise.
 
-    Correlations are known within a column at one point of the grid; these blocks count as independent.
+    Correlations are known within a block (a column at one point of the grid); blocks count as independent.
     """
     blocks: dict[tuple[ColumnSource, object], list[Comparison]] = {}
     for column in columns:

@@ -13,7 +13,7 @@ FLAT = 0.01
 MAX_GROUPS = 4
 """With more groups of rows, their overlaps are merged into one range, to keep the note short."""
 Counts = tuple[tuple[str, int, int, int], ...]
-"""Test set; fewest and most items over seeds that share a sentence with the training data; all items."""
+"""Per test set: name, items that share a sentence with training data (fewest and most), all items."""
 
 
 def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
 
 
 def overridden(result: ExperimentResult) -> Iterator[str]:
-    """Name the overrides."""
+    """Yield a note that names the overrides, if there are any."""
     if result.overrides:
         yield f"Run with overrides: {' '.join(result.overrides)}."
 
@@ -59,7 +59,7 @@ def asked_llms(result: ExperimentResult) -> Iterator[str]:
 
 
 def row_names(rows: Sequence[RowKey], of_all: Iterable[RowKey]) -> str:
-    """Return the rows' names; only the variant's if all its rows are among them."""
+    """Join the rows' names; a variant all of whose rows are listed is named once."""
     apart = {row.variant for row in of_all if row not in rows}
     return ", ".join(dict.fromkeys(row.title if row.variant in apart else row.variant for row in rows))
 
@@ -84,7 +84,7 @@ def flat_labels(result: ExperimentResult) -> Iterator[str]:
 
 
 def unfinished(result: ExperimentResult) -> Iterator[str]:
-    """Yield each failure, and what waits for an LLM's batch."""
+    """Yield a note for each failure, and for each run that waits for an LLM's batch."""
     yield from (f"Failed: {failure}" for failure in result.failures)
     yield from (f"Pending: {what}" for what in result.pending)
 
@@ -118,7 +118,7 @@ def overlap_notes(result: ExperimentResult) -> Iterator[str]:
 
 
 def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
-    """Return each variant's runs with training data; by row if a variant's rows have different overlaps."""
+    """Group runs that have overlaps by variant, or by row where a variant's rows have different overlaps."""
     variants: dict[str, list[RunResult]] = {}
     for run in result.runs:
         if run.overlaps:

@@ -15,7 +15,7 @@ ROOM = 0.04
 
 @dataclass(frozen=True)
 class ForestLine:
-    """One primary difference x 100; `low` and `high` are equal without a test."""
+    """One primary difference x 100 with its interval; without a test, `low` and `high` equal `value`."""
 
     column: str
     name: str
@@ -29,9 +29,9 @@ class ForestLine:
 
 @dataclass(frozen=True)
 class Forest:
-    """The primary differences, in the order of the table; `num_left_out` are smaller or not significant.
+    """The primary differences in the order of the table; `num_left_out` is the number that `cut` removed.
 
-    `low` and `high` are the ends of the scale, which has 0 in it.
+    `low` and `high` are the ends of the scale, which includes 0.
     """
 
     lines: tuple[ForestLine, ...]
@@ -57,7 +57,7 @@ class Forest:
 
     @property
     def groups(self) -> tuple[tuple[str, tuple[ForestLine, ...]], ...]:
-        """The lines by column; the only column has no title."""
+        """The lines by column title; the title is "" if there is only one column."""
         found = [(column, tuple(of)) for column, of in groupby(self.lines, lambda each: each.column)]
         return tuple((column if len(found) > 1 else "", of) for column, of in found)
 
@@ -68,12 +68,12 @@ class Forest:
         return low, high
 
     def share(self, value: float) -> float:
-        """Return where a value is between the ends of the scale, in [0, 1]."""
+        """Return a value's position on the scale: 0 at `low`, 1 at `high`."""
         return (value - self.low) / (self.high - self.low)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of all lines, each column's after its title."""
+        """The texts at the lines, from top to bottom: each column's title, then the names of its lines."""
         return tuple(
             label
             for title, lines in self.groups
@@ -81,7 +81,7 @@ class Forest:
         )
 
     def cut(self, most: int) -> "Forest":
-        """Return at most so many lines, titles included: the significant and the largest differences."""
+        """Return the plot with at most `most` labels; keeps significant differences, then the largest."""
         found = self
         while len(found.labels) > most and len(found.lines) > 1:
             least = min(found.lines, key=lambda each: (bool(each.direction), abs(each.value)))

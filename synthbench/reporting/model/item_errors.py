@@ -40,7 +40,7 @@ class ItemErrors:
         return any(_of_set(point, one, pair) in self._others for one in source.measurements)
 
     def covariances(self, source: ColumnSource, pairs: Sequence[Pair]) -> "NDArray[np.float64] | None":
-        """Return the covariances of these differences due to the items: (pairs, pairs); None if unknown.
+        """Return the covariance matrix (pairs, pairs) of differences due to the items; None if unknown.
 
         Each pair is (row, other), all at one point of the grid. The diagonal has the squared errors of
         `errors`. The matrix is positive semidefinite.
@@ -61,7 +61,7 @@ class ItemErrors:
         return _semidefinite((crossed + crossed.T - same) / 2)
 
     def errors(self, source: ColumnSource, row: RowKey, other: RowKey) -> PairErrors | None:
-        """Return the noise of the items of the column; None if it is unknown."""
+        """Return the item noise of the difference between two rows in a column; None if it is unknown."""
         pair = frozenset((row.variant, other.variant))
         point = _point(row, other)
         over = frozenset((one.task, one.evaluator, _axes(one.coordinates)) for one in source.measurements)
@@ -87,7 +87,7 @@ def independent_items(known: Sequence[ItemNoise]) -> Iterator[str]:
 
 
 def _point(row: RowKey, other: RowKey) -> Mapping[str, str]:
-    """Return the rows' coordinates; one of them may be shown once for all points."""
+    """Return the point of the grid of two rows; a row shown once for all points has no coordinates."""
     return dict(row.axes or other.axes)
 
 
@@ -111,10 +111,10 @@ def one_set(task: str, evaluator: str) -> frozenset[tuple[str, str, Axes]]:
 
 
 def _independent(sets: Sequence[Sequence[PairErrors]], num_averaged: int) -> PairErrors:
-    """Return the errors of an average from those of its test sets, which count as independent.
+    """Return the errors of an average from the errors of its test sets, which count as independent.
 
-    Each of `sets` holds the errors of one test set: several if it enters at several coordinates or by several
-    evaluators. The items are the same, so these are taken as perfectly correlated, the worst case.
+    Each of `sets` holds the errors of one test set, several if the average has it at several coordinates or
+    by several evaluators. Errors of the same items count as perfectly correlated, the worst case.
     """
     found = []
     for index in (0, 2):
@@ -133,7 +133,7 @@ def _independent(sets: Sequence[Sequence[PairErrors]], num_averaged: int) -> Pai
 def _semidefinite(matrix: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Return the nearest matrix without negative eigenvalues, scaled to the same diagonal.
 
-    Each error is the larger of two estimates, so their covariances need not fit each other.
+    Each error is the larger of two estimates, so the covariances computed from them may be inconsistent.
     """
     import numpy as np
 

@@ -27,7 +27,7 @@ _Judged = Mapping[str, "tuple[AuditResult, LabelQuality]"]
 
 
 def labels_section(analysis: Analysis) -> ReportSection | None:
-    """Return a block per audit name whose labels were compared with gold; None without any."""
+    """Return the section with a block per audit that compared labels with gold; None without any."""
     judged: dict[str, dict[str, tuple[AuditResult, LabelQuality]]] = {}
     for each in analysis.result.audits:
         if each.audit is not None and each.audit.quality is not None:
@@ -53,7 +53,7 @@ def labels_block(name: str, rows: _Judged) -> Block:
 
 
 def quality_grids(labels: "Mapping[str, LabelQuality]") -> tuple[Grid, Grid]:
-    """Return how labels agree with gold, and their biases, by name."""
+    """Return two grids with a line per labeller: agreement with gold, and biases."""
     agreement = tuple(
         (
             name,

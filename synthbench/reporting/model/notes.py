@@ -61,9 +61,9 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]:
-    """Return at most three notes of a few sentences: reading the cells, claims, warnings.
+    """Return at most three notes, each a few sentences: how to read the cells, claims, warnings.
 
-    Sentences that these groups share with `table_notes` are equal.
+    A sentence that is also in `table_notes` has the same text there.
     """
     reading = (*_metrics(table), *_cells_note(table, analysis), *_marks(table), *published_legend(table))
     beware = (*_beware(table, analysis), *registration_line(analysis.result.registration))
@@ -78,7 +78,7 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def _beware(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes that no table or figure of the scores goes without."""
+    """Return the warnings that every table and figure of the scores shows."""
     result = analysis.result
     return (
         *world_warning(result),
@@ -91,7 +91,7 @@ def _beware(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def without_gaps(notes: Sequence[str]) -> tuple[str, ...]:
-    """Return a figure's notes without the mark of missing scores."""
+    """Return a figure's notes without the explanation of the mark for missing scores."""
     return tuple(filter(None, (note.replace(NOT_SCORED, "").strip() for note in notes)))
 
 
@@ -134,7 +134,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
 
 
 def _cells_note(table: Table, analysis: Analysis) -> Iterator[str]:
-    """Say what a cell's numbers are."""
+    """Yield what a cell's numbers mean: mean ± standard deviation, and the seeds."""
     cells = _cells(table)
     if len(analysis.seeds) == 1:
         yield from _one_seed(table, analysis)
@@ -176,7 +176,7 @@ def _over_seeds(table: Table, analysis: Analysis) -> str:
 
 
 def _choices(analysis: Analysis) -> Iterator[str]:
-    """Yield what `select` chose for each row and setting; `report --trace` names the seeds, too."""
+    """Yield what `select` chose for each row and setting, except training seeds (see `report --trace`)."""
     for key, runs in analysis.grid_rows.items():
         chosen = [run for run in runs if run.chosen]
         seeds = "seed" if len(chosen) == 1 else "seeds"
@@ -230,7 +230,7 @@ def _items(table: Table) -> Iterator[str]:
 
 
 def _item_counts(table: Table, index: int) -> list[str]:
-    """Return each row's number of items in a column, and how many were dropped."""
+    """Return the distinct numbers of items in a column's cells: "1379", or "1370 (9 dropped as leaks)"."""
     counts = dict.fromkeys((cell.num_items, cell.num_dropped) for cell in table.cells(index))
     return [f"{items} ({dropped} dropped as leaks)" if dropped else f"{items}" for items, dropped in counts]
 

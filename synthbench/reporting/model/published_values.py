@@ -99,7 +99,7 @@ def _refusal(value: PublishedValue, measured: _MeasuredCell) -> str:
 
 
 def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[MeasurementDifference]:
-    """Yield the differences in measurement; unknown conditions, as in old results, do not count."""
+    """Yield how our measurement differs from the paper's; conditions unknown in old results do not count."""
     # Overrides that left these runs unchanged affected only other rows.
     changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
     if changes and not all(run.is_of_file for run in measured.runs):
@@ -115,7 +115,7 @@ def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[Mea
 
 
 def _others(published: str, models: Iterable[str]) -> str:
-    """Return our models if any of them is not the published one."""
+    """Return our models, joined by "and", if any is not the published one; else ""."""
     names = sorted({*models} - {""})
     is_other = published and any(not _is_same(published, name) for name in names)
     return " and ".join(names) if is_other else ""
@@ -164,7 +164,7 @@ def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str
 def _differences_of_parts(
     parts: Mapping[str, Sequence[MeasurementDifference]], own: Sequence[MeasurementDifference]
 ) -> Iterator[MeasurementDifference]:
-    """Yield the deviations of an average that only some of its columns have; `parts` are by column title."""
+    """Yield the differences of an average's columns (`parts`: title -> differences) that are not in `own`."""
     titles: dict[str, list[str]] = {}
     for title, found in parts.items():
         for difference in found:
@@ -206,7 +206,7 @@ def published_legend(table: Table) -> Iterator[str]:
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
-    """Yield the differences of the whole table, of some rows, and, in one text, of columns."""
+    """Yield a text per difference of rows, naming them unless all rows have it; then one text for columns."""
     columns: dict[str, None] = {}
     for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
         having = [each for each in shown if difference in each[2].differences]
@@ -242,7 +242,7 @@ def amount_notes(analysis: Analysis) -> Iterator[str]:
 def _published_amounts(
     values: Sequence[PublishedValue], wanted: tuple[str | None, str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield each part of the data whose number of records the paper printed for this row and column."""
+    """Yield (part of the data, number of records) as the paper printed it for this row and column."""
     for value in values:
         column, mark, part = value.column.partition(PART_MARK)
         if value.metric == "count" and mark and (value.row, column) == wanted:

@@ -10,7 +10,7 @@ ROWS_DECLARED = "Rows declared before the first score in this store, without com
 NOT_REGISTERED = "Not registered: what was declared before the first score is unknown."
 MOST_NAMED = 6
 MOST_CHARACTERS = 300
-"""A registration may be a stranger's, and hold long names."""
+"""Longer names are cut: a registration may come from someone else."""
 
 
 def registration_line(registered: Registered | None) -> Iterator[str]:
@@ -29,14 +29,14 @@ def registration_line(registered: Registered | None) -> Iterator[str]:
 
 
 def registration_notes(registered: Registered | None) -> Iterator[str]:
-    """Yield `registration_line`, and what had happened on the test items before."""
+    """Yield `registration_line`, then notes on earlier registrations and scores on the same test items."""
     yield from registration_line(registered)
     if registered is not None:
         yield from _past(registered.history)
 
 
 def registration_reference(registered: Registered | None) -> str:
-    """Return one sentence for a card: the first line, with hash and time."""
+    """Return `registration_line` with the registration's hash and time, for an exported card."""
     (line,) = registration_line(registered)
     if registered is None:
         return line
@@ -73,7 +73,7 @@ def _items(history: History) -> Iterator[str]:
 
 
 def _declared(earlier: Earlier) -> str:
-    """Return a registration's experiment with its numbers of seeds and comparisons, and missing scores."""
+    """Describe an earlier registration: experiment, numbers of seeds and comparisons, missing scores."""
     counts = [counted(earlier.num_seeds, "seed"), counted(earlier.num_comparisons, "comparison")]
     if not earlier.was_scored:
         counts.append("no scores")
@@ -84,7 +84,7 @@ def _declared(earlier: Earlier) -> str:
 
 
 def _cut(texts: Iterable[str], number: int = 0) -> list[str]:
-    """Return the first texts, and how many more there are; `number`: of all, if not all are given."""
+    """Return the first texts, then "N more"; `number` is the total if `texts` are not all."""
     listed = [text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…" for text in texts]
     more = max(number, len(listed)) - MOST_NAMED
     return [*listed[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 Line = tuple[str, ...]
 MOST_NOTES = 3
-"""So many notes stand below a table; the others are in a file of their own."""
+"""Maximum number of notes below a table; the others are in a separate file."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Grid:
 class Block:
     """Grids under one title, with notes: one float in LaTeX. Without grids, only the title is printed.
 
-    `notes` are the most important first.
+    `notes` are in order of importance, the most important first.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Block:
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A section's numbers at full precision."""
+    """The CSV file of a section, its numbers at full precision: column names and lines."""
 
     fields: Sequence[str]
     lines: Sequence[Sequence[object]]
@@ -69,13 +69,13 @@ class ReportSection:
 
     @property
     def further_notes(self) -> tuple[str, ...]:
-        """The notes that stand in a file of their own, those of a block after its title."""
+        """The notes for the separate file; a block's notes begin with its title."""
         of_blocks = (f"{each.title}: {note}" for each in self.blocks for note in each.notes[MOST_NOTES:])
         return (*self.notes[MOST_NOTES:], *of_blocks)
 
 
 def each_once(parts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the parts that have notes, by title; a note that several parts have stands in the first."""
+    """Return each note once, in the first part that has it; parts without notes of their own are dropped."""
     found: dict[str, list[str]] = {}
     known: set[str] = set()
     for title, notes in parts.items():

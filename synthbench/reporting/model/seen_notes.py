@@ -17,7 +17,7 @@ def seen_notes(result: ExperimentResult) -> Iterator[str]:
 
 
 def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str]:
-    """Say which data each model has seen, by which source, and which rows this concerns."""
+    """Yield a sentence per model: which data it was trained on, who states this, which rows it concerns."""
     models: dict[tuple[str, str], list[SeenData]] = {}
     for each in seen:
         models.setdefault((each.model, each.stated_by), []).append(each)
@@ -33,7 +33,7 @@ def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str
 
 
 def _named(seen: Iterable[SeenData], *, is_test: bool) -> str:
-    """Return "Quora (Quora question pairs), nli (SNLI, MultiNLI)"."""
+    """Return the names with their known data sets: "Quora (Quora question pairs), nli (SNLI, MultiNLI)"."""
     sets: dict[str, list[str]] = {}
     for each in seen:
         if each.is_test is is_test:

@@ -10,7 +10,7 @@ from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.results import CostResult, ExperimentResult, Ingredient, RunResult
 
 RECORD_USD = "record_usd"
-"""The key of `table` with the prices of records."""
+"""The key of `result.table` that holds US dollars per record by source."""
 _ELSEWHERE = "another stage paid for its LLM's answers"
 _UNKNOWN = "its LLM's requests were not recorded"
 _NO_START = "the row that it starts from is not in this result"
@@ -19,7 +19,7 @@ _UNPRICED = "no price is known; set `llm.price`"
 
 @dataclass(frozen=True)
 class RowSpending:
-    """The amount spent, or why it is unknown."""
+    """The amount spent in US dollars, tokens or seconds, or why it is unknown."""
 
     amount: float | None
     why_unknown: str = ""
@@ -28,7 +28,7 @@ class RowSpending:
 def spending(
     result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
 ) -> RowSpending:
-    """Return the mean over seeds of a seed's total cost in all runs; `runs` must not be empty.
+    """Return the cost of all runs of a seed, as a mean over seeds; `runs` must not be empty.
 
     `hour_usd` is the price of an hour of computing, for the total.
     """
@@ -42,9 +42,9 @@ def spending(
 
 
 def _starts(result: ExperimentResult, run: RunResult) -> Iterator[RunResult | None]:
-    """Yield the run that a training starts from, then the run which that one starts from, and so on.
+    """Yield the chain of runs whose models a run's training starts from, nearest first.
 
-    None stands for a run that is not in this result.
+    The chain ends with None if a run is not in this result.
     """
     name = run.parameters.get("train.starts_from")
     if not name:
@@ -101,7 +101,7 @@ def _records_usd(runs: Sequence[RunResult], prices: Mapping[str, float]) -> floa
 
 
 def _source_name(source: Ingredient) -> str:
-    """Return the source's name in the file, also for a sample per seed ("NAME seed 3")."""
+    """Return the source's name in the experiment file, without the seed of "NAME seed 3"."""
     return source.name.partition(" ")[0]
 
 

@@ -56,11 +56,11 @@ class Column:
     metric_titles: tuple[str, ...]
     is_average: bool = False
     is_seen: bool = False
-    """Whether a model behind a row was trained on its data before."""
+    """Whether a model behind a row was trained on this column's data before."""
 
     @property
     def heading(self) -> str:
-        """The title with its mark."""
+        """The title, marked with ¶ if `is_seen`."""
         return f"{self.title}{SEEN_MARK}" if self.is_seen else self.title
 
     @property
@@ -76,7 +76,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A score x 100 over seeds; an average has no items."""
+    """A score x 100, its mean and standard deviation over seeds; an average has no `num_items`."""
 
     mean: float
     standard_deviation: float | None
@@ -109,7 +109,7 @@ def csv_numbers(cell: Cell | None) -> list[str]:
 
 @dataclass(frozen=True)
 class MeasurementDifference:
-    """A difference between a published value's measurement and ours, for its row or its column."""
+    """A difference between a paper's measurement and ours; it concerns a row or a column of the table."""
 
     text: str
     of: Literal["row", "column"]
@@ -128,7 +128,7 @@ class PublishedCell:
 
     @property
     def marks(self) -> str:
-        """The figure's marks."""
+        """‡ if the paper measured differently, then the mark of its flag; "" for neither."""
         flag = FLAGS[self.flag][0] if self.flag else ""
         return (DIFFERENCE_MARK if self.differences else "") + flag
 
@@ -175,7 +175,7 @@ class Row:
         return (f"{PUBLISHED} {common}".strip(), *(_published_text(cell, common) for cell in self.published))
 
     def with_columns(self, chosen: range) -> "Row":
-        """Return the row with some of its cells."""
+        """Return the row with only the cells of these columns, by their indices."""
         published = tuple(self.published[index] for index in chosen) if self.published else ()
         return replace(self, cells=tuple(self.cells[index] for index in chosen), published=published)
 
@@ -208,9 +208,9 @@ class Group:
 class Table:
     """The table of scores; `num_seeds` is the number that most cells have.
 
-    `first_notes`, at most three, stand below it: how to read it, what it claims, what to beware of; each is a
-    few of `notes`. `figure_notes` are for figures of the table, which show intervals instead of ± and bold.
-    `shows` are rows with a sentence that describes each.
+    `first_notes`, at most three of a few sentences each, stand below it: how to read it, claims, warnings.
+    `figure_notes` are for figures of the table, which show intervals instead of ± and bold. `shows` has
+    (row, sentence that describes it).
     """
 
     name: str
@@ -232,7 +232,7 @@ class Table:
 
     @property
     def further_notes(self) -> tuple[str, ...]:
-        """The notes that stand in a file of their own."""
+        """The notes for the separate file: those that are not below the table."""
         first = {sentence for sentences in self.first_notes for sentence in sentences}
         return tuple(note for note in self.notes if note not in first)
 
@@ -248,11 +248,11 @@ class Table:
 
     @property
     def header(self) -> tuple[str, ...]:
-        """The titles of the columns with row names, then of the score columns."""
+        """The titles of all columns: the axes, "variant", then the score columns."""
         return (*self.axes, "variant", *(column.heading for column in self.columns))
 
     def with_columns(self, chosen: range) -> "Table":
-        """Return the table with some of its columns."""
+        """Return the table with only these score columns, by their indices."""
         groups = tuple(Group(tuple(row.with_columns(chosen) for row in group.rows)) for group in self.groups)
         return replace(self, columns=tuple(self.columns[index] for index in chosen), groups=groups)
 

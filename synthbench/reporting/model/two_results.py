@@ -47,7 +47,7 @@ def rows_of_one(first: ExperimentResult, second: ExperimentResult) -> tuple[list
 
 
 def differing_settings(first: ExperimentResult, second: ExperimentResult) -> Iterator[str]:
-    """Yield each setting that differs in a row of both results: "train.seed: 1, then 2 (dino)"."""
+    """Yield each setting in which a row differs between the results: "train.seed: 1, then 2 (dino)"."""
     ours, theirs = _settings(first), _settings(second)
     both = [key for key in ours if key in theirs]
     found: dict[str, list[str]] = {}
@@ -61,7 +61,7 @@ def differing_settings(first: ExperimentResult, second: ExperimentResult) -> Ite
 
 
 def _settings(result: ExperimentResult) -> Mapping[RowKey, Mapping[str, Any]]:
-    """Return each row's settings, evaluation and seeds."""
+    """Return the settings, test set settings and seeds of each row, by dotted name."""
     found: dict[RowKey, dict[str, Any]] = {}
     for key, runs in rows(result).items():
         settings = found.setdefault(key, {"seeds": sorted(run.seed for run in runs)})

@@ -1,4 +1,4 @@
-"""What the decisions say in sentences, the same in all formats."""
+"""Sentences on what was tested and what is significant, the same in all formats."""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,7 +33,7 @@ def rule(analysis: Analysis) -> Iterator[str]:
 
 
 def untested(analysis: Analysis) -> Iterator[str]:
-    """Name the comparable primary comparisons that have no test, if others have one."""
+    """Name the primary comparisons that could not be tested, and why, if others were tested."""
     reasons: dict[str, dict[str, None]] = {}
     for _, each in analysis.decisions.of("primary"):
         if not each.finding and (why := why_unknown(each)):
@@ -44,7 +44,7 @@ def untested(analysis: Analysis) -> Iterator[str]:
 
 
 def bold(analysis: Analysis) -> Iterator[str]:
-    """Say what bold means; "" if no comparison is tested."""
+    """Say what bold means; yields nothing if no comparison is tested."""
     decisions, tested = analysis.decisions, _tested(analysis)
     has_several = len({each.baseline.variant for _, each in tested}) > 1
     above = [(source, each) for source, each in decisions.of("primary") if each.direction > 0]
@@ -120,7 +120,7 @@ def signed(value: float, decimals: int) -> str:
 
 
 def noise(compared: Sequence[Comparison]) -> str:
-    """Name the noise that the evidence of these comparisons covers."""
+    """Name the sources of noise that the tests of these comparisons cover: "seeds and test items"."""
     kinds = {(each.over_seeds is not None, each.over_items is not None) for each in compared if each.evidence}
     if not any(items for _, items in kinds):
         return "seeds, on these test items"
@@ -132,7 +132,7 @@ def noise(compared: Sequence[Comparison]) -> str:
 
 
 def tests(compared: Sequence[Comparison]) -> str:
-    """Name the test of the seeds."""
+    """Name the significance test over seeds: "Welch's t-test"."""
     kinds = {each.is_paired for each in compared if each.over_seeds}
     if not kinds:
         return "t-test"
@@ -144,7 +144,7 @@ def tests(compared: Sequence[Comparison]) -> str:
 
 
 def adjustment(family: TestedFamily) -> str:
-    """Say how a family is adjusted."""
+    """Say how a family's tests are adjusted for their number."""
     if family.number == 1:
         return "not adjusted"
     how = "single-step max-t" if family.is_max_t else "Bonferroni, since their correlations are unknown"
@@ -177,7 +177,7 @@ def why_unknown(comparison: Comparison) -> str:
 
 
 def _missing(analysis: Analysis) -> Iterator[str]:
-    """Name what `table.family` asks for and this result does not have, such as rows left out of a run."""
+    """Name the comparisons that `table.family` asks for and this result lacks, such as rows not run."""
     primary = [each for _, each in analysis.decisions.of("primary")]
     missing = [
         f"{name or 'any row'} − {baseline}"
@@ -190,7 +190,7 @@ def _missing(analysis: Analysis) -> Iterator[str]:
 
 
 def _compared(tested: Sequence[tuple[Column, Comparison]]) -> str:
-    """Return "3 comparisons with gold-only on Average"."""
+    """Name the number, baselines and columns: "3 comparisons with gold-only on Average"."""
     baselines = list(dict.fromkeys(each.baseline.variant for _, each in tested))
     columns = list(dict.fromkeys(column.title for column, _ in tested))
     what = f"{len(tested)} comparisons" if len(tested) > 1 else "one comparison"

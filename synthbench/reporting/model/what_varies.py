@@ -10,14 +10,14 @@ from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingre
 
 ORDER, SAMPLE, MODEL, GENERATION = "order of training", "sample of", "training of", "generation"
 ANEW, REUSED, ONCE = "anew", "reused", "once"
-"""Each seed drew; each seed's samples were used, with the same random numbers; drawn once for all seeds."""
+"""How seeds drew: each anew; from its own samples, but with the same random numbers; once for all seeds."""
 MOST_NAMES = 4
 PREPARED = "data"
 """The role of the data that steps prepare."""
 
 
 class Draw(NamedTuple):
-    """A random choice: of the training, of a source's sample, of a model trained for data, or of a method."""
+    """A random choice: order of training, a source's sample, training of a model for data, or generation."""
 
     kind: str
     name: str = ""
@@ -29,7 +29,7 @@ Draws = Mapping[Draw, Mapping[str, Sequence[RowKey]]]
 
 
 def what_varies(result: ExperimentResult, rows: Rows, measure: str = "±") -> Iterator[str]:
-    """Yield what each seed redraws, and what was made once, whose noise the measure leaves out."""
+    """Yield what each seed redraws, and what was made once, so that `measure` does not contain its noise."""
     draws = draws_of(result, rows)
     if anew := _listed(draws, ANEW):
         yield f"Each seed redraws: {anew}."
@@ -40,9 +40,9 @@ def what_varies(result: ExperimentResult, rows: Rows, measure: str = "±") -> It
 
 
 def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
-    """Return how each draw was made, from what differs between the seeds of a row.
+    """Return how each draw was made, inferred from what differs between the seeds of a row.
 
-    A row with one seed tells nothing. Data that are equal for all seeds count as drawn once.
+    Rows with one seed are skipped. Data that are equal for all seeds count as drawn once.
     """
     found: dict[Draw, dict[str, list[RowKey]]] = {}
     for row, runs in rows.items():
@@ -63,7 +63,7 @@ def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
 
 
 def _made(run: RunResult) -> Iterator[tuple[Draw, str]]:
-    """Yield each draw behind the run's data with what came of it."""
+    """Yield each draw behind the run's data, with a hash of its outcome."""
     parts: dict[str, str] = {}
     for data in run.datasets:
         content = data.content_hash or data.stage
@@ -91,16 +91,16 @@ def _made(run: RunResult) -> Iterator[tuple[Draw, str]]:
 
 
 def _is_made_of(data: DatasetSummary, source: Ingredient, tests: Set[str]) -> bool:
-    """Return whether the data hold or learned from a source.
+    """Return whether records of a source are in the data, or a model was trained on them to make the data.
 
-    Steps read others, such as test sets, only to drop what the data share with them.
+    False for sources that steps only read, such as test sets whose sentences are dropped from the data.
     """
     learned = {role for each in data.made_of if each.kind != "prepare" for role in each.of}
     return source.name not in tests and (bool(data.method) or source.role in {PREPARED, *learned})
 
 
 def _listed(draws: Draws, how: str) -> str:
-    """Return the draws that were made this way, with their rows where other rows made them otherwise."""
+    """Name the draws that were made this way, with the rows if other rows made the same draw another way."""
     texts = []
     for kind in dict.fromkeys(draw.kind for draw in draws):
         of_kind = {draw: rows for draw, rows in draws.items() if draw.kind == kind}
@@ -120,7 +120,7 @@ def _listed(draws: Draws, how: str) -> str:
 
 
 def _rows(drawn: Mapping[str, Sequence[RowKey]], how: str) -> str:
-    """Return " (in ROWS)" if other rows made the draw otherwise."""
+    """Return " (in ROWS)" if other rows made the draw another way, else ""."""
     if len(drawn) == 1:
         return ""
     names = row_names(drawn[how], [row for rows in drawn.values() for row in rows])

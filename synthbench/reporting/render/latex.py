@@ -27,7 +27,7 @@ _NOT_IN_LABELS = linear_pattern(r"[^A-Za-z0-9:._-]+")
 RULES = (r"\midrule", r"\cmidrule")
 BOTTOM = (r"\bottomrule", r"\end{tabular}")
 BELOW = "Below the tables"
-"""The title of notes for which a paper has no room below their table."""
+"""The title of the notes that do not fit below their table."""
 PADDING = 8.0
 """Points between two columns."""
 
@@ -40,7 +40,7 @@ def latex_table(table: Table, analysis: Analysis) -> str:
 
 
 def latex_section(section: ReportSection, analysis: Analysis) -> str:
-    """Return floats for each block, the section's notes below the first; a comment for one without grids."""
+    """Return floats per block, the first with the section's notes; a block without grids is a comment."""
     floats = floats_of(analysis, section.name)
     lines, notes = [ORIGIN, _pointer(floats_of(analysis)), MACRO], section.first_notes
     for number, block in enumerate(section.blocks, start=1):
@@ -58,10 +58,7 @@ def latex_section(section: ReportSection, analysis: Analysis) -> str:
 
 
 def latex_notes(report: Report) -> str:
-    """Return the rows' descriptions, and the notes that stand below no table, as a section to cite.
-
-    "" without any.
-    """
+    """Return a subsection with the rows' descriptions and the notes that stand below no table, or ""."""
     shows = [f"{name}: {text}" for name, text in report.table.shows]
     parts = each_once({BELOW: list(_without_room(report)), SHOWS: shows, **report.further_notes})
     if not parts:
@@ -89,7 +86,7 @@ def _without_room(report: Report) -> Iterator[str]:
 
 
 def floats_of(analysis: Analysis, file: str = "") -> Floats:
-    """Return the floats of the report's file with that name; "" is the table of scores."""
+    """Return the maker of floats for a file of the report; "" is the table of scores."""
     options = analysis.options.latex
     label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
     return Floats(options, f"{label}-{file}" if file else label)
@@ -142,12 +139,12 @@ def _widest(texts: Iterable[str]) -> float:
 
 
 def _content(lines: Sequence[str], width: float) -> Typeset:
-    """Return a tabular; its environment and rules take four lines, and as much height as one and a half."""
+    """Return a tabular with its height: environment and rules are four of its lines, but 1.5 lines high."""
     return Typeset(lines, width, LINE_HEIGHT * (len(lines) - 2.5))
 
 
 def _block_floats(block: Block) -> Iterator[tuple[str, list[Typeset]]]:
-    """Yield caption and parts of each float: a grid stands below the one before it as long as both fit."""
+    """Yield caption and parts of each float; grids share a float as long as they fit below each other."""
     caption, parts = block.heading(block.grids[0]), _grid_parts(block.grids[0])
     stack = [parts.pop()]
     for grid in block.grids[1:]:
@@ -229,7 +226,7 @@ def _published_texts(published: str) -> tuple[str, str]:
 
 
 def _cell_texts(table: Table, cell: Cell | None) -> tuple[str, str]:
-    """Return a cell's texts for two columns: the mean, and what follows."""
+    """Return a cell's texts for two columns: the mean, and its ± and number of seeds."""
     if cell is None:
         return f"{{{escape(MISSING)}}}", ""
     mean = table.mean_text(cell) if math.isfinite(cell.mean) else f"{{{table.mean_text(cell)}}}"

@@ -1,7 +1,7 @@
-r"""Floats that a paper of one or two columns takes as they come.
+r"""LaTeX floats that fit papers of one or two columns unchanged.
 
-LaTeX measures each float's content: it goes into one column, else across both, else on its side. It is scaled
-by `SMALLEST` at least.
+LaTeX measures each float's content, and sets it in one column, else across both, else on its side. It scales
+content that is too wide, by `SMALLEST` at least.
 """
 
 import math
@@ -43,11 +43,11 @@ Both columns take 455, but estimated widths are up to 5 % too small.
 NARROW_PAGE = 345.0
 """The width of LaTeX's own one-column article, in points."""
 WIDEST = PAGE / SMALLEST
-"""The widest table in `FONT_SIZE`, in points; a wider one is printed in `NOTE_SIZE`, if need be split."""
+"""The widest table in `FONT_SIZE`, in points; a wider one is printed in `NOTE_SIZE`, and split if needed."""
 FONT_SIZE, NOTE_SIZE, LINE_HEIGHT, NOTE_HEIGHT = 9.0, 8.0, 11.4, 9.5
-"""Of tables and of their notes, in points."""
+"""Font sizes and line heights of tables and of their notes, in points."""
 MOST_LINES, MOST_LINES_ON_ITS_SIDE = 32, 22
-"""LaTeX never breaks a float; longer tables are split."""
+"""Tables with more lines are split, since LaTeX never breaks a float."""
 
 Notes = Sequence[Sequence[str]]
 """Notes, each a few sentences; the first sentences are the most important."""
@@ -64,17 +64,17 @@ class Typeset:
 
 @dataclass(frozen=True)
 class Floats:
-    """Makes floats with consecutive labels; with `options.notes: none` they have no notes."""
+    """Makes the floats of a file; with `options.notes: none` they have no notes."""
 
     options: LatexOptions
     label: str
 
     def named(self, name: object) -> "Floats":
-        """Return the same for one of several tables."""
+        """Return a maker for one of several tables, with the label LABEL-NAME."""
         return replace(self, label=f"{self.label}-{name}")
 
     def lines(self, caption: str, parts: Sequence[Typeset], notes: Notes = ()) -> Iterator[str]:
-        """Yield a float for each part, with notes below the last."""
+        """Yield the lines of a float for each part, with notes below the last one."""
         for number, part in enumerate(parts):
             goes_on = " (continued)" if number else ""
             label = "" if number else rf"\label{{{self.label}}}"
@@ -82,9 +82,9 @@ class Floats:
             yield from self._float(rf"\caption{{{escape(caption + goes_on)}}}{label}", part, below)
 
     def below(self, part: Typeset, notes: Notes) -> tuple[str, ...]:
-        """Return the notes that fit below a part: they are at most as high as it is.
+        """Return the notes that fit below a part: together they are at most as high as the part.
 
-        The first sentence of each note goes before the second of any.
+        The first sentences of all notes are taken before the second sentence of any.
         """
         if self.options.notes == "none":
             return ()
@@ -114,7 +114,7 @@ def _height(note: str, width: float) -> float:
 
 
 def fits(part: Typeset) -> bool:
-    """Return whether a part is no higher than a page, or than a page's width if it is wide."""
+    """Return whether a part fits on a page by its height; a wide part is set on its side."""
     return part.height <= LINE_HEIGHT * _most_lines(part.width)
 
 

@@ -49,7 +49,7 @@ def markdown_section(section: ReportSection) -> str:
 
 
 def markdown_notes(parts: Mapping[str, Sequence[str]]) -> str:
-    """Return the notes that stand below no table."""
+    """Return the file of the notes that stand below no table, by part of the report."""
     lines: list[str] = []
     for title, notes in parts.items():
         lines += [f"## {markdown_text(title)}", "", *_list(notes), ""]

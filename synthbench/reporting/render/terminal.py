@@ -35,7 +35,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class _Layout:
-    """The space that the table takes; None: unlimited."""
+    """Limits on the table's widths and number of columns; None: unlimited."""
 
     spread: str | None = " ± "
     """The text between a mean and its standard deviation; None leaves the deviation out."""
@@ -47,7 +47,8 @@ class _Layout:
 def terminal_table(table: Table, console: "Console", *, fits: bool = False) -> Shown:
     """Return the caption and the table, with a line between groups; `fits` limits it to the console's width.
 
-    A table that is too wide loses, in this order: spaces, whole names, ±, columns (averages last).
+    A table that is too wide loses, in this order: spaces around ±, unwrapped names, standard deviations,
+    columns (averages last). Titles are wrapped first.
     """
     from rich.console import Group
     from rich.text import Text
@@ -121,7 +122,7 @@ def _titles(table: Table, layout: _Layout, indices: Sequence[int]) -> list[str]:
 
 
 def _columns(table: Table, layout: _Layout) -> list[int]:
-    """Return the indices of the columns shown; averages stay longest."""
+    """Return the indices of the columns shown; averages are left out last."""
     indices = sorted(range(len(table.columns)), key=lambda index: not table.columns[index].is_average)
     return sorted(indices[: layout.num_columns])
 
@@ -161,7 +162,7 @@ def _cell(table: Table, layout: _Layout, cell: Cell | None) -> "Text":
 
 @dataclass(frozen=True)
 class Notes:
-    """The number of notes, and the file that has most; `first` counts the important ones: ("1 failure",)."""
+    """The number of notes, the file with most of them, and counts of important ones: ("1 failure",)."""
 
     number: int
     file: str
@@ -224,7 +225,7 @@ def terminal_grid(grid: Grid) -> "RichTable":
 
 
 def notes_of(report: Report) -> Notes:
-    """Count the further notes; without any, those below the table or, without scores, the first section."""
+    """Count the notes in notes.md; without it, those below the table of scores or the first section."""
     missing = 0
     if report.result.has_scores:
         table = report.table
@@ -247,7 +248,7 @@ def notes_of(report: Report) -> Notes:
 
 
 def _printed(report: Report) -> list[ReportSection]:
-    """Return the sections with tables, without comparisons, which belong to the scores."""
+    """Return the sections with tables, except the comparisons, which belong to the scores."""
     return [each for each in report.sections if each.blocks and each.name != "comparisons"]
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 12
 NARROWEST, WIDEST = 12, 40
-"""Characters of the plot itself."""
+"""Limits of the plot's width without names and numbers, in characters."""
 LONGEST_NAME = 44
 BAR, ZERO, CROSSING, SIGNIFICANT, OTHER = "─", "│", "┼", "●", "○"
 

@@ -50,7 +50,7 @@ Batch = tuple["Tensor", "Tensor"]
 
 @dataclass(frozen=True)
 class Training:
-    """Training settings of a checkpoint; in an LM's first `copying_steps`, all documents are paraphrases."""
+    """Training settings of a checkpoint; an LM sees only paraphrases in its first `copying_steps` steps."""
 
     num_steps: int
     batch_size: int
@@ -211,7 +211,7 @@ def _document_batches(
 
 
 def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int) -> Batch:
-    """Return token ids and, one step ahead, the token to predict at each position."""
+    """Return token ids and the next token at each position, `NOT_LEARNT` where the loss ignores it."""
     import torch
 
     shape = (len(rows), max(map(len, rows)))
@@ -258,7 +258,7 @@ def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Ten
 
 @dataclass(frozen=True)
 class _Compared:
-    """A batch of tokenised pairs with labels: 1 if they agree, 0 if not, NaN if neither sentence says.
+    """A batch of tokenised pairs; labels: 1 if the sentences agree, 0 if not, NaN if neither fills the slot.
 
     `slots` has shape (pairs, slots); `words` has shape (pairs, tokens).
     """
@@ -308,7 +308,7 @@ def _agreeing_words(
 def _agreement_losses(
     model: "RobertaModel", slots: "Linear", words: "Linear", batches: Iterator[_Compared]
 ) -> Iterator["Tensor"]:
-    """Yield the sum of both losses; the words' loss makes the slots' loss fall."""
+    """Yield the sum of the slots' and the words' loss; learning the words helps to learn the slots."""
     for batch in batches:
         hidden = model(**batch.tokens).last_hidden_state
         yield _loss_on_labelled(slots(hidden[:, 0]), batch.slots) + _loss_on_labelled(

@@ -97,7 +97,7 @@ class SlotSpan:
 class ComparedPair:
     """Two sentences, and whether they agree in each slot (in the order of `WEIGHTS`) and in polarity.
 
-    None if neither expresses the slot. `spans` are the slots expressed by words of either sentence.
+    `agreement` is None where neither event fills the slot. `spans`: where each sentence expresses slots.
     """
 
     sentences: tuple[str, str]

@@ -1,7 +1,7 @@
 """Events, and the similarity of two events.
 
-It is the weighted mean of their slots' similarities, times `OPPOSITE_POLARITY` if exactly one is negated.
-Weights:
+The similarity is the weighted mean of the slots' similarities, times `OPPOSITE_POLARITY` if exactly one event
+is negated. Weights:
 
 - object .29, action .25, agent .18: who does what to what defines the event and is all that a headline needs;
 - place .12: a circumstance that changes the scene;
@@ -9,9 +9,9 @@ Weights:
 
 A slot that neither event fills has no weight. A slot that only one fills counts `MISSING`, half: something is
 left out, nothing contradicts. The similarity of different concepts depends on the vocabulary: high in one
-scene (potatoes and carrots), lower in one domain, 0 beyond. Negation costs as much as in SICK, where
-contradictions have 73 % of the relatedness of entailments (train split, relatedness mapped to [0, 1]: 0.65
-and 0.89).
+scene (potatoes and carrots), lower in one domain, 0 across domains (but `SAME_PEOPLE` for any two people).
+Negation costs as much as in SICK, where contradictions have 73 % of the relatedness of entailments (train
+split, relatedness mapped to [0, 1]: 0.65 and 0.89).
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def similarity(first: Event, second: Event) -> float:
 
 
 def slot_similarities(first: Event, second: Event) -> dict[str, float]:
-    """Return each filled slot's similarity in [0, 1]."""
+    """Return slot -> similarity in [0, 1], for the slots that at least one event fills."""
     same_domain = first.domain == second.domain
     kinship = _kinship(first, second)
     slots = {

@@ -27,7 +27,7 @@ _TEST = Scope(split="test", seed=0, registers=REGISTERS, domains=domain_names())
 
 
 def lm_labels(folder: Path, num_sentences: int, kind: str = "Task") -> Iterator[tuple[str, str]]:
-    """Let the LM answer test sentences for each instruction; yield the instruction's label and the true one.
+    """Yield the instruction's and the true label of each text that the LM writes for test sentences.
 
     `kind` is the prompts' first word, which determines how well the LM follows them. The LM is sampled
     without debiasing. The true label is one of `TRUE_LABELS`.

@@ -2,7 +2,8 @@
 
 Bands of true similarity, with their lower limits:
 
-- same, from 0.9: paraphrases have 1.0; a changed detail may leave 0.9, a changed action or object never does;
+- same, from 0.9: paraphrases have 1.0; with one changed detail it may stay at 0.9, with another action or
+  object never;
 - similar, from 0.5: hard negatives, with one or two decisive slots or the polarity changed (0.58 to 0.87);
 - a little, from 0.25: most other events of the same domain (median 0.47, nine of ten from 0.28 to 0.77);
 - different: other domains (19 of 20 below 0.17, 99 of 100 below 0.25).
@@ -26,12 +27,12 @@ STEP = 200
 
 
 def labels_for(num_texts: int) -> tuple[str, ...]:
-    """Return the possible labels of one sentence or of two, in the order of a table's rows."""
+    """Return the labels that a verdict on one sentence, or on a pair, may have; in a table's order."""
     return (*(BANDS if num_texts == 2 else (INSIDE,)), OUTSIDE)
 
 
 def bands() -> Mapping[str, tuple[float, float]]:
-    """Return the range of similarities, (from, to), of each band."""
+    """Return band -> its range of similarities, (from, to)."""
     return dict(zip(BANDS, pairwise((0.0, *BAND_EDGES, 1.0)), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Parse sentences back into events, as the oracle and the LLM need it."""
+"""Parse the sandbox's sentences back into events, for its oracle and its LLM."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +31,7 @@ def parse(text: str) -> Event | None:
 
 
 def parses(text: str) -> Iterator[WordedEvent]:
-    """Yield each event and wording that give exactly this sentence: one, or none outside the grammar."""
+    """Yield the event, with its wording, that gives exactly this sentence; nothing outside the grammar."""
     if not text:
         return
     lowered = text[0].lower() + text[1:]
@@ -55,7 +55,7 @@ def read_sentence(text: str) -> WordedEvent | None:
 
 
 def sentences_told(passage: str) -> list[WordedEvent]:
-    """Return the passage's sentences of the grammar."""
+    """Parse the sentences of a passage; sentences outside the grammar are left out."""
     return [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
 
 
@@ -71,7 +71,10 @@ def _object_pattern(domain: str) -> re.Pattern[str]:
 
 @cache
 def form_pattern(domain: str, form: Form) -> re.Pattern[str]:
-    """Return a pattern that ignores agreement; matches are generated again and compared."""
+    """Return a pattern for a form's sentences; the first letter must be small.
+
+    It also matches wrong agreement ("two men is"), so callers generate each match again and compare.
+    """
     parts = []
     for position, piece in enumerate(form.pieces):
         parts.append(re.escape(piece) if position % 2 == 0 else _token_pattern(domain, form.register, piece))
@@ -116,7 +119,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[WordedEvent]:
-    """Yield each event and wording that the matched words may express."""
+    """Yield each event and wording that a match of `form_pattern` may express; `found` has its groups."""
     token = next(piece for piece in form.pieces[1::2] if piece in ("act", "acts", "acting", "acted", "noun"))
     choices = product(
         _quantities(form.register, found["quantity"] or ""),
@@ -190,7 +193,7 @@ def _times() -> _Named:
 
 
 def _named(concepts: Concepts) -> _Named:
-    """Return for each word the (concept name, word) pairs that it can express."""
+    """Return word -> (name, word) of each concept that it can express."""
     named: _Named = {}
     for concept in concepts.values():
         for word in concept.words:
@@ -199,7 +202,7 @@ def _named(concepts: Concepts) -> _Named:
 
 
 def _renamed(named: _Named, spell: Callable[[str], str]) -> _Named:
-    """Return the meanings of words under their spelling in a register."""
+    """Return a word's spelling in a register -> the meanings of all words spelt so."""
     spelt: _Named = {}
     for words, meanings in named.items():
         spelt.setdefault(spell(words), []).extend(meanings)

@@ -1,4 +1,4 @@
-"""The sandbox as a world of synthbench: the entry point, its only interface."""
+"""The sandbox's entry point: synthbench uses the sandbox only through this `World`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,8 @@
 """Premises: properties of the sandbox's world that the effect of a method may depend on.
 
 Each has a default at which the world resembles real data in one measure (table in docs/sandbox.md, measured
-by `benchmarks/premises.py`). The language model's premise is the first word of its prompt (`documents.py`);
-the LLM has settings of its own (`llm/__init__.py`).
+by `benchmarks/premises.py`). How well the language model follows instructions depends
+on the first word of its prompt (`documents.py`); the LLM has settings of its own (`llm/__init__.py`).
 """
 
 from typing import Literal, Self
@@ -22,25 +22,25 @@ class Premises(BaseModel):
         20,
         ge=0,
         le=100_000,
-        description="stories per domain, whose variations are its events; fewer stories give texts more "
-        "near neighbours; 0: every event is drawn independently",
+        description="stories per domain; each event is a variation of a story, so fewer stories give texts "
+        "more near neighbours; 0: every event is drawn independently",
     )
     retelling: float = Field(
-        0.2, ge=0, le=1, description="probability that a variation changes a slot of its story"
+        0.2, ge=0, le=1, description="probability of each slot of a story to be drawn anew in a variation"
     )
     usual_words: float = Field(
         0.6,
         ge=0,
         le=1,
-        description="probability of each slot and form to get the words usual for its action and object; "
-        "higher: shared words say more about near neighbours",
+        description="probability that a slot's words, or the sentence form, are the usual ones for the "
+        "event's action and object; higher: shared words say more about near neighbours",
     )
     edits: float = Field(
         0.7,
         ge=0,
         le=1,
-        description="share of second sentences with another meaning that keep the first one's words where "
-        "both agree; higher: shared words say less about pairs",
+        description="share of pairs with different meanings whose second sentence keeps the first one's "
+        "words where the meanings agree; higher: shared words say less about pairs",
     )
     gold_noise: float = Field(
         0.16,
@@ -58,7 +58,7 @@ class Premises(BaseModel):
     origin: Origin = Field(
         "sandbox",
         description="origin of the texts, which determines stories and usual words; the shipped encoders "
-        "have read texts from elsewhere",
+        "were trained on texts from `elsewhere`",
     )
 
     def without(self, chance: Literal["usual_words", "foreign"]) -> Self:

@@ -27,7 +27,7 @@ PASSAGES = (
 )
 SECOND_SENTENCE_SHARE = 0.5
 ANSWERS, IN_PART = 2.0, 1.0
-"""Grades of a passage: it matches the whole question; it has the same action, but other circumstances."""
+"""Grades of a passage: it answers the question; it tells of the same action in other circumstances."""
 
 QUESTIONS: Mapping[str, Form] = {
     "agent": Form("captions", "who is{nt} {acting} {object}{place}{time}?"),
@@ -65,7 +65,7 @@ def question(
 
 
 def relevance(asked: Event, slot: str, told: Event) -> float:
-    """Return the grade (0 if none) of a passage with event `told` for a question on a slot of `asked`."""
+    """Return the grade, 0 if irrelevant, of a passage on `told` for a question about a slot of `asked`."""
     same = {name for name in Event.__slots__ if getattr(asked, name) == getattr(told, name)}
     if not kept_of(asked, slot).keys() <= same:
         return 0.0
@@ -74,7 +74,7 @@ def relevance(asked: Event, slot: str, told: Event) -> float:
 
 
 def kept_of(asked: Event, slot: str) -> dict[str, Any]:
-    """Return what a passage must tell to answer a question on a slot of `asked` in part."""
+    """Return slot -> value that a passage needs to answer a question about a slot of `asked` in part."""
     names = ("domain", "is_negative", *(name for name in _DEED if name not in _hidden(slot)))
     return {name: getattr(asked, name) for name in names}
 
@@ -102,7 +102,7 @@ def _drawn_question(scope: Scope, random: Random) -> Sentence:
 
 
 def passages(scope: Scope) -> Iterator[Passage]:
-    """Yield different passages, in the proportions of `PASSAGES`."""
+    """Yield distinct passages, eight for each drawn event, with the relations `PASSAGES` to it."""
     distinct = Distinct()
     for number in count():
         random = scope.random("passages", number)
@@ -123,7 +123,7 @@ def _draw_passage(scope: Scope, about: Event, relation: Relation | None, random:
 
 
 def passage_sentences(scope: Scope) -> Iterator[Sentence]:
-    """Yield the passages of any split as training text; `label` is the domain."""
+    """Yield the scope's passages as train sentences, whatever its split; `label` is the domain."""
     for passage in passages(scope):
         yield Sentence(
             id=_id("passage", passage.text),
@@ -136,7 +136,10 @@ def passage_sentences(scope: Scope) -> Iterator[Sentence]:
 
 
 def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
-    """Yield `num_passages` passages, then a question per eight with grades of all passages that answer it."""
+    """Yield `num_passages` passages, then the questions: one for every eight passages, no text twice.
+
+    A question has the grades of all passages that answer it, fully or in part.
+    """
     corpus = list(islice(passages(scope), num_passages))
     for passage in corpus:
         yield RetrievalText(
@@ -162,7 +165,7 @@ def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
 
 
 def answers(scope: Scope) -> Iterator[ScoredPair]:
-    """Yield pairs of a question and a passage, scored by relevance: one question for eight passages each."""
+    """Yield pairs of a question and a passage, scored by relevance (0, 0.5, 1); each question has eight."""
     listed = passages(scope)
     for number in count():
         random = scope.random("questions", number)

@@ -39,7 +39,8 @@ class Form:
 
     Tokens of the template: agent, object (noun phrases); act, acts, acting, acted (the verb), noun (its noun
     with preposition); be, do (agreeing with the agent), object_be; place and time (after a blank, may be
-    empty), place_first and time_first (required); not, nt, no (empty in affirmative sentences).
+    empty), place_inside (after a blank), place_first and time_first (all required); not, nt, no (empty in
+    affirmative sentences).
     """
 
     register: Register
@@ -62,11 +63,11 @@ class Form:
         return next((NEGATIONS[token] for token in self.pieces[1::2] if token in NEGATIONS), ())
 
     def tells_polarity(self, *, is_negative: bool) -> bool:
-        """Return whether the form has affirmative (or negative) sentences."""
+        """Return whether the form can express a negative event, or an affirmative one."""
         return self.polarity == "both" or (self.polarity == "negative") == is_negative
 
     def suits(self, event: Event, *, has_noun: bool) -> bool:
-        """Return whether the form fits an event whose action has (or lacks) a noun."""
+        """Return whether the form can express an event; `has_noun`: its action has a noun."""
         return (
             self.tells_polarity(is_negative=event.is_negative)
             and (has_noun or "noun" not in self.tokens)
@@ -153,7 +154,7 @@ def draw_wording(
     premises: Premises = DEFAULT,
     like: WordedEvent | None = None,
 ) -> Wording:
-    """Draw a form that fits the event, and words: the usual ones as often as the premises say.
+    """Draw a form that fits the event, and words; the usual ones with probability `premises.usual_words`.
 
     Where the event agrees with `like`, an event already worded in this register, it gets the same words.
     """
@@ -179,7 +180,7 @@ def draw_wording(
 
 
 def tell(event: Event, register: Register, random: Random, but_not: str = "") -> str:
-    """Return a sentence that describes the event, different from `but_not`."""
+    """Return a sentence that describes the event, other than `but_not` if 50 draws give another."""
     text = but_not
     for _ in range(_RETELLINGS):
         text = sentence(event, draw_wording(event, register, random))

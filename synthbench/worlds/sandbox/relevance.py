@@ -26,9 +26,9 @@ def relevance_of(passage: str, question: str) -> float | None:
 
 
 def events_asked_for(question: str, random: Random) -> Iterator[tuple[str, Event]]:
-    """Yield slots that a question may ask for, and events that fill them: what it hides is drawn.
+    """Yield drawn answers to a question: the slot that it asks for, and its event with a value in that slot.
 
-    Nothing for texts outside the grammar.
+    Yields nothing if the question is outside the grammar.
     """
     words = _lowered(question)
     for domain in domains():
@@ -51,7 +51,7 @@ def _is_question(words: str, domain: str) -> bool:
 
 
 def _asked(question: str, told: WordedEvent) -> Iterator[tuple[str, Event]]:
-    """Yield the slot and the event that a question asks about, its hidden words being those of `told`."""
+    """Yield the slot that a question asks for, and its event with that slot's words from `told`."""
     for slot, form in QUESTIONS.items():
         match = form_pattern(told.event.domain, form).fullmatch(question)
         if match is not None:
@@ -61,7 +61,7 @@ def _asked(question: str, told: WordedEvent) -> Iterator[tuple[str, Event]]:
 
 
 def _words(told: WordedEvent, slot: str) -> dict[str, str | None]:
-    """Return the words of the slot that a question hides, as in a caption."""
+    """Return `told`'s words for the slot that a question asks for, as a caption has them."""
     words = told.wording
     if slot == "agent":
         quantity = QUANTITIES["captions"][told.event.number][0]

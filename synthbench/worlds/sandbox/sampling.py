@@ -65,7 +65,10 @@ def split_at(percentile: int) -> Split:
 def draw_event(
     names: Sequence[str], random: Random, premises: Premises = DEFAULT, *, besides: str | None = None
 ) -> Event:
-    """Draw an event of a domain other than `besides`: a variation of one of its stories, if it has any."""
+    """Draw an event of one of the named domains, but not `besides`: a variation of a story, if there are any.
+
+    With probability `premises.foreign`, the domain is any of the world's but `besides`.
+    """
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
     name = random.choice([each for each in (domain_names() if is_foreign else names) if each != besides])
     if premises.stories == 0:
@@ -82,7 +85,7 @@ def _story(origin: Origin, name: str, number: int) -> Event:
 
 
 def _variation(story: Event, retelling: float, random: Random) -> Event:
-    """Draw slots anew with probability `retelling` (object, action: within the scene), polarity always."""
+    """Draw each slot anew with probability `retelling`, polarity always; action and object keep the scene."""
     scene = domains()[story.domain].scene(story.object)
     drawn = _slots(story.domain, random)
     drawn["action"] = random.choice(list(scene.actions))
@@ -118,7 +121,8 @@ def draw_partner(
 ) -> Event:
     """Draw an event in this relation to the given one.
 
-    An unrelated event is of another domain: one of `names`, which must have one, or any if it is foreign.
+    An unrelated event is of another domain: one of `names`, which must hold another one, or with probability
+    `premises.foreign` any.
     """
     if relation is Relation.PARAPHRASE:
         return event
@@ -172,7 +176,7 @@ class Scope:
     premises: Premises = DEFAULT
 
     def random(self, purpose: str, position: int) -> Random:
-        """Return the random numbers of one item."""
+        """Return the generator of random numbers for one item of a stream."""
         names = ",".join((*self.registers, *self.domains))
         return Random(f"sandbox/{VERSION}/{purpose}/{self.split}/{self.seed}/{names}/{position}")
 
@@ -219,7 +223,8 @@ class Scope:
     ) -> WordedEvent:
         """Draw a wording of a pair's second event.
 
-        If it has another meaning, it may be the first sentence, edited; if the same, no words are preferred.
+        With another meaning, it keeps the first sentence's form and words, where they fit, with probability
+        `edits`. With the same meaning, usual words are not preferred.
         """
         if event == first.event:
             return WordedEvent(
@@ -239,7 +244,7 @@ class Scope:
 def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Event:
     """Draw until an event suits.
 
-    Raises UserError if none does: a split may have no variation of a few stories that are never retold.
+    Raises UserError if 10,000 do not: with few stories that are hardly varied, a split may have no events.
     """
     for _ in range(MAX_DRAWS):
         event = draw()
@@ -252,7 +257,7 @@ def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Eve
 
 
 def draw_of_train(draw: Callable[[], Event], suits: Callable[[Event], bool] = lambda _: True) -> Event:
-    """Draw a suitable event of the train split, so that no text is about what models are tested on."""
+    """Draw a suitable event of the train split, so that no text describes a test event."""
     return draw_until(draw, lambda event: split_of(event) == "train" and suits(event))
 
 
@@ -262,7 +267,7 @@ def stream(
     drawer: Callable[[int, Random], Callable[[], Drawn]],
     key: Callable[[Drawn], Hashable],
 ) -> Iterator[Drawn]:
-    """Yield the item drawn for each position, no two with the same key."""
+    """Yield an item for each position 0, 1, ..., without repeated keys; `drawer` gets its random numbers."""
     distinct = Distinct()
     for position in count():
         yield distinct.draw(drawer(position, scope.random(purpose, position)), key)

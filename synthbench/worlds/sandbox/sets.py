@@ -138,7 +138,7 @@ def _draw_pair(scope: Scope, relation: Relation, random: Random) -> tuple[Scored
 
 
 def sentences(scope: Scope) -> Iterator[tuple[Sentence, Event]]:
-    """Yield distinct sentences with their events; the label is the domain."""
+    """Yield distinct sentences, each with the event it tells; its label is the event's domain."""
 
     def drawer(_: int, random: Random) -> Callable[[], tuple[Sentence, Event]]:
         return partial(_draw_sentence, scope, random.choice(scope.registers), random)
@@ -230,7 +230,7 @@ def _graded(
 
 
 def _candidate(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
-    """Draw an event in this relation; a related one that is nearly the same is drawn again."""
+    """Draw an event in this relation, with a similarity below `RELEVANT` unless it is a paraphrase."""
     return draw_until(
         lambda: scope.partner(event, scope.possible(relation), random),
         lambda other: relation is PARAPHRASE or similarity(event, other) < RELEVANT,
@@ -355,7 +355,7 @@ def six_classes(scope: Scope) -> Iterator[Sentence]:
 
 @cache
 def object_splits(domain: str) -> dict[str, Split]:
-    """Return the only split of each of a domain's objects; every scene has objects in all three splits."""
+    """Return object -> the only split it occurs in; every scene of the domain has objects in all splits."""
     found: dict[str, Split] = {}
     for scene in domains()[domain].scenes:
         ordered = sorted(scene.objects, key=lambda name: hashlib.sha256(name.encode()).digest())

@@ -43,8 +43,8 @@ HELD_OUT, KNOWN_BY_NAME = "medicine", "science"
 class SetOptions(WorldSet):
     """Text of a small world, generated on the fly; no sentence is in two splits.
 
-    The first n records of a set are the same for every size. All sentences of a record have one register,
-    which is its `subset`, except in duplicates.
+    The first n records of a set are the same for every size. All sentences of a record have one register;
+    `subset` names it, in duplicates the topic. But questions are always worded as captions.
 
     pairs: Of ten, two are paraphrases, three hard negatives (one or two decisive slots changed, or a
     negation), three related (same domain) and two unrelated (other domain; related if there is only one
@@ -57,10 +57,10 @@ class SetOptions(WorldSet):
     half are hard negatives. Both sentences have one topic, which is the `subset`.
     two-classes: `label` is "good news" or "bad news", which depends on the action and its negation.
     six-classes: `label` is one of six domains; no object is in two splits.
-    passages: One or two sentences; `label` is the domain. They are training text of any split: those of a
-    retrieval set with the same options are its own passages.
+    passages: One or two sentences; `label` is the domain. They are training text, whatever the split, and
+    the same as the passages of a retrieval set with the same options.
     retrieval: `size` such passages and, for each eight, a question for who, what, where or when. Grade 2: the
-    passage has all that the question says. Grade 1: the same action in other circumstances.
+    passage answers the question. Grade 1: it tells of the same action in other circumstances.
     answers: A question and a passage. One in eight answers it (score 1), some others in part (0.5).
     questions: Questions for who, what, where or when; `label` is the domain.
     """
@@ -136,7 +136,7 @@ class SetOptions(WorldSet):
 
     @property
     def is_training_text(self) -> bool:
-        """Whether the set is training text in any split: passages are."""
+        """Whether the set is training text, whatever its split: passages are."""
         return self.sandbox == "passages"
 
     def listed_records(self) -> list[Record]:

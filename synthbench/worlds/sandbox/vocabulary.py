@@ -65,7 +65,7 @@ class Domain:
 
 @cache
 def domains() -> Mapping[str, Domain]:
-    """Return all domains by name."""
+    """Return name -> domain, of all domains."""
     return {words.name: _domain(words) for words in (*PRIVATE_LIFE, *PUBLIC_LIFE)}
 
 
@@ -82,7 +82,7 @@ def times() -> Concepts:
 
 @cache
 def people() -> Concepts:
-    """Return the agents of all domains of private life."""
+    """Return the agents (man, woman, ...) that domains of private life share."""
     return _concepts(PEOPLE)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DomainWords:
-    """The words of one domain; `people` adds the agents of all domains of private life."""
+    """The words of one domain; `people` adds the agents of `PEOPLE` (man, woman, ...)."""
 
     name: str
     agent_type: Literal["person", "animal", "organisation"]

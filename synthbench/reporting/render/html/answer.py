@@ -20,7 +20,7 @@ ROOM = 0.06
 class Mark:
     """A line of the plot; `at`, `low` and `high` are percentages of the width, from the left.
 
-    Hollow: not significant.
+    `is_hollow`: the difference is not significant.
     """
 
     label: str
@@ -38,8 +38,8 @@ class Mark:
 class FirstScreen:
     """What is claimed, in sentences, and a plot: titled groups of lines.
 
-    `ends` are the values at the left and right end, `zero` is the position of 0, if it is drawn; `more` says
-    what is left out.
+    `ends` are the values at the left and right end. `zero` is the position of 0 in percent of the width, if
+    it is drawn. `more` says how many lines are left out.
     """
 
     sentences: tuple[str, ...]
@@ -51,7 +51,7 @@ class FirstScreen:
 
 
 def answer(analysis: Analysis, table: Table, forest: Forest | None) -> FirstScreen | None:
-    """Return the page's answer, None if nothing is scored: the forest plot, or without it the rows' means."""
+    """Return the claims with the forest plot, or with the rows' means without one; None without scores."""
     sentences = tuple(verdict(analysis)) if table.has_rivals or analysis.comparisons else ()
     return _means(analysis, table, sentences) if forest is None else _differences(forest, sentences)
 
@@ -85,7 +85,7 @@ def _differences(forest: Forest, sentences: tuple[str, ...]) -> FirstScreen:
 
 
 def _means(analysis: Analysis, table: Table, sentences: tuple[str, ...]) -> FirstScreen | None:
-    """Return the rows of the main column: the last primary average, else the first primary column."""
+    """Plot the rows' means in the last primary average, else the first primary column; None without any."""
     primary = primary_columns(analysis.columns, analysis.options)
     if not primary:
         return None
@@ -112,7 +112,10 @@ def _means(analysis: Analysis, table: Table, sentences: tuple[str, ...]) -> Firs
 def _chosen(
     rows: Sequence[tuple[Row, Cell]], best: Row, analysis: Analysis
 ) -> tuple[list[tuple[Row, Cell]], int]:
-    """Return the rows to draw: if too many, the best, its baselines and ceilings, and the next best."""
+    """Return the rows to draw, and how many are left out.
+
+    Of too many rows, draws the best, its baselines and ceilings, then the next best.
+    """
     if len(rows) <= MOST_ROWS:
         return list(rows), 0
     baselines = {each.baseline for found in analysis.comparisons for each in found.comparisons}

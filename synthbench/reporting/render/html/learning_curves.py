@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 300.0, 130.0
 LEFT, RIGHT, TOP, BOTTOM = 60.0, 8.0, 10.0, 22.0
 FEWEST_POINTS = 3
 MOST_HINTS = 40
-"""Maximum of points for which a curve has tooltips."""
+"""A curve with more points has no tooltips."""
 QUANTITIES = (("dev_score", "dev score × 100", 100.0), ("loss", "training loss", 1.0))
 
 
@@ -37,7 +37,7 @@ class Chart:
 
 
 def learning_curves(analysis: Analysis) -> tuple[tuple[str, tuple[Chart, ...]], ...]:
-    """Return each row with learning curves of at least three points, and its charts."""
+    """Return (row, charts) for each row that has a learning curve of at least three points."""
     found = (
         (values_text((("", key.variant), *key.axes)), tuple(_charts(runs)))
         for key, runs in analysis.grid_rows.items()

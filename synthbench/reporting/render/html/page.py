@@ -54,7 +54,7 @@ TRAINING_NOTES = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as a `data:` address; `name` is that of its files."""
+    """A figure as a `data:` address; `name` is its files' name without ending, `inches` its width."""
 
     name: str
     title: str

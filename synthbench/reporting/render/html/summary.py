@@ -25,7 +25,7 @@ class Summary:
 
 
 def summarize(analysis: Analysis) -> Summary:
-    """Return the summary: differences with a star, and primary comparisons without one."""
+    """Return the summary: significant differences, and primary comparisons without a significant one."""
     pairs = _pairs(analysis.comparisons)
     statements = [
         (compared[0][1].about, text)
@@ -53,7 +53,7 @@ def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
 
 
 def _differences(compared: Sequence[Compared], decimals: int) -> str:
-    """Say where the first row is higher and where lower; "" without significant differences."""
+    """Say on which columns the first row is higher or lower; "" without significant differences."""
     if not any(each.direction for _, each in compared):
         return ""
     parts = [
@@ -74,7 +74,7 @@ def _differences(compared: Sequence[Compared], decimals: int) -> str:
 
 
 def _sizes(compared: Sequence[Compared], decimals: int) -> str:
-    """Return the significant differences, each with its simultaneous interval, or the range of many."""
+    """Return each significant difference with its simultaneous interval; if there are many, their range."""
     found = [(column.title, each.finding) for column, each in compared if each.finding]
     if len(found) > MAX_DIFFERENCES:
         sizes = sorted(100 * abs(finding.value) for _, finding in found)

@@ -52,7 +52,7 @@ def shown_data(result: ExperimentResult) -> tuple[ShownData, ...]:
 
 
 def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
-    """Return the sentences that several data sets share, with each one's records for them."""
+    """Return the sentences that several data sets share, with each data set's records for them."""
     titles = _titles(result)
     found = []
     for shared in result.side_by_side:
@@ -65,7 +65,7 @@ def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
 
 
 def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
-    """Yield the sentences that test sets share with training data: one grid for all rows with equal overlap.
+    """Yield counts of test items found in training data: one grid for all rows with equal counts.
 
     If seeds have different data, the largest overlap is shown.
     """
@@ -91,7 +91,7 @@ def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
 
 
 def _titles(result: ExperimentResult) -> Mapping[str, str]:
-    """Return each data set's title: its part, and its rows and seeds unless all have it."""
+    """Return each data set's title: its part, with rows and seeds unless the part is equal in all of them."""
     of_part: dict[str, list[RunResult]] = {}
     of_stage: dict[str, dict[str, list[RunResult]]] = {}
     for run in result.runs:

@@ -20,7 +20,7 @@ class Figures(BaseModel):
 
 
 def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 1000) -> Figures:
-    """Let the LM answer `num_sentences` test sentences per label, and the encoder compare test pairs."""
+    """Measure the LM on `num_sentences` test sentences per label, the encoder on `num_pairs` test pairs."""
     return Figures(
         lm_confusion=lm_confusion(lm, num_sentences),
         lm_textbook_confusion=lm_confusion(lm, num_sentences, "Textbook"),

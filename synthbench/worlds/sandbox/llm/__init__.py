@@ -1,7 +1,7 @@
 """A chat model of the sandbox: it recognises the request in the messages and answers by the grammar.
 
 It is served over HTTP on loopback with OpenAI's chat-completions API and the faults of real services. So
-software that uses a commercial LLM can be run, and broken, without one.
+software that uses a commercial LLM can be tested, also on faults, without one.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ SETTINGS_OF_CONTENT = ("seed", "noise", "unread", "habits", "refusals", "empty",
 
 
 class LLMSettings(WorldLLMSettings):
-    """How well the model answers, always the same for the same request; and how the service fails."""
+    """Settings of the answers, which are the same for equal requests, and of the service's faults."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -33,14 +33,14 @@ class LLMSettings(WorldLLMSettings):
         0.0,
         ge=0,
         le=1,
-        description="share of paraphrases and contradictions of another sentence than requested",
+        description="share of paraphrases, contradictions and questions for another text than requested",
     )
     habits: float = Field(
         0.6,
         ge=0,
         le=1,
         description="share of answers with the prompt's habits: few topics, sentence forms and kinds of"
-        " change; share of judgements by shared words",
+        " change; share of judgements that shared words influence",
     )
     refusals: float = Field(0.0, ge=0, le=1, description='share of answers like "I cannot paraphrase ..."')
     empty: float = Field(0.0, ge=0, le=1, description="share of answers without any text")

@@ -121,9 +121,9 @@ def numbered(sentences: Sequence[str]) -> str:
 
 
 def malformed(answer: str, ask: Ask, random: Random) -> str:
-    """Return an answer in an unrequested form, never equal to `answer` and always with its words.
+    """Return the answer in an unrequested form, never equal to `answer`.
 
-    A list may have another numbering, one sentence fewer, or one twice.
+    A list may have another numbering, fewer sentences, or one twice; a judgement may be undecided.
     """
     if ask.comparison is not None:
         return in_other_words(answer, ask.comparison, random)
@@ -213,7 +213,7 @@ class Answers:
         return malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
 
     def beliefs(self, index: int) -> Mapping[str, float]:
-        """Return the probability of each answer to a judgement, {} for other tasks and faults."""
+        """Return answer -> probability for a judgement; {} for other tasks, refusals and empty answers."""
         kind, random = self._drawn(index)
         if self.ask.comparison is None or kind in (Kind.REFUSAL, Kind.EMPTY):
             return {}
@@ -290,9 +290,9 @@ class Answers:
         return _distinct(ask.count, self.settings.habits, new)
 
     def _query(self, ask: QueryAsk, random: Random) -> str:
-        """Return a query that the passage serves: a headline in place of search words, else a question.
+        """Return a query that the passage answers: a headline if search words are requested, else a question.
 
-        A long query tells other events of the domain first, of the train split.
+        A long query begins with sentences on other events of the domain, from the train split.
         """
         told = sentences_told(ask.passage)
         if not told:
@@ -326,7 +326,7 @@ class Answers:
         return question_for(known.event, slot, random, wording=known.wording if is_habitual else None)
 
     def _other_sentence(self, random: Random) -> str:
-        """Return a sentence with nothing in common with the given one but its register."""
+        """Return a random sentence of the train split in the given sentence's register."""
         known = read_sentence(self.ask.sentence)
         register = known.register if known else register_of(self.ask.instruction)
         return _train_sentence(domain_names(), register, random, None)
@@ -383,8 +383,7 @@ def _train_sentence(names: tuple[str, ...], register: Register, random: Random, 
 def _distinct(count: int, habits: float, draw: Callable[[float], str]) -> list[str]:
     """Draw `count` different texts; fewer if there seem to be no more.
 
-    `draw` gets the share of texts with habits: 0 for replacements of repeated texts, so that no list ends
-    early.
+    `draw` gets the probability of habits: `habits`, but 0 after a repeated text, so that no list ends early.
     """
     found: dict[str, None] = {}
     share = habits

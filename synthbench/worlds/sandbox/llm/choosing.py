@@ -13,9 +13,9 @@ _MEANING = re.compile(r"\s*\(.*\)$")
 
 
 def choices(ask: ChoiceAsk, random: Random) -> str:
-    """Return the chosen options as JSON: numbers, or names without what they mean.
+    """Return JSON, key -> chosen option: its number, or its text without a final explanation in brackets.
 
-    Of numbered options, which may be people, it chooses one that suits the passage's domain, if there is any.
+    Among numbered options, such as personas, it prefers those that suit the domains of the passage.
     """
     domains = {known.event.domain for known in sentences_told(ask.passage)}
     chosen: dict[str, int | str] = {}

@@ -14,7 +14,7 @@ from synthbench.worlds.sandbox.relevance import relevance_of
 SAME = 0.9
 """The least similarity of two sentences with the same meaning; equal to the oracle's."""
 RELATED = 0.5
-"""The least similarity, below SAME, of related sentences, which can't both be true of one event."""
+"""From here to below SAME, sentences contradict each other: they can't both be true of one event."""
 HABITUAL_SAME = 0.7
 """Threshold on the mean of similarity and word overlap from which a judge with habits answers "the same"."""
 REFUSALS = (
@@ -52,9 +52,9 @@ _SEARCHED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 UNSURE = 0.12
-"""Width of a judge's doubt, on the scale of similarities."""
+"""A judge's uncertainty, in units of similarity: the sigmoid's scale, and the spread of grades."""
 WRONG = 0.6
-"""The probability that a judge gives a wrong answer of its own."""
+"""The weight of a wrong answer (`noise`) in a judge's probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ComparisonTask:
     instruction: str
     scale: tuple[int, int] | None
     is_search: bool = False
-    """Whether the texts are a question and a passage, judged by whether this answers that."""
+    """Whether the texts are a question and a passage: does the passage answer the question?"""
 
     @property
     def wants_sameness(self) -> bool:
@@ -90,9 +90,10 @@ def comparison_in(text: str, others: Sequence[str]) -> ComparisonTask | None:
 
 
 def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> str:
-    """Return the true answer; a wrong one with probability `noise`; with `habits`, one by shared words.
+    """Return the true answer, or with probability `noise` a wrong one.
 
-    Sentences outside the grammar are compared by their words.
+    With probability `habits`, the share of common words influences it, too. Sentences outside the grammar
+    are compared by their words alone. The answer follows an explanation if the instruction wants one.
     """
     is_habitual, is_wrong = random.random() < habits, random.random() < noise
     answer = _verdict(asked, random, is_habitual=is_habitual, is_wrong=is_wrong)
@@ -104,8 +105,8 @@ def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: fl
 def beliefs(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> dict[str, float]:
     """Return the probability of each permitted answer; `judgement` gives the likeliest one.
 
-    A judge is less sure the nearer a case is to the next answer, and gives a wrong answer `WRONG` of the
-    probability. How sure real LLMs are is not known; this is an assumption.
+    A judge is less sure the nearer a case is to the next answer. With probability `noise`, a wrong answer
+    gets `WRONG` of the probability. How sure real LLMs are is not known; this is an assumption.
     """
     is_habitual, is_wrong = random.random() < habits, random.random() < noise
     if asked.scale is None:
@@ -178,7 +179,7 @@ def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
 
 
 def _yes_value(asked: ComparisonTask, *, is_habitual: bool) -> tuple[float, float]:
-    """Return the similarity of the first two sentences, and the least of those that mean the same."""
+    """Return the similarity or relevance (`_value`), and the least value that counts as "the same"."""
     return _value(asked, is_habitual=is_habitual), HABITUAL_SAME if is_habitual else SAME
 
 
@@ -194,7 +195,7 @@ def _value(asked: ComparisonTask, *, is_habitual: bool) -> float:
 
 
 def _similarity(texts: Sequence[str], *, is_habitual: bool) -> float:
-    """Return the similarity of the first two sentences; of one, 1 if it is in the grammar, else 0."""
+    """Return the similarity of two sentences; for a single one 1 if it is in the grammar, else 0."""
     known = [read_sentence(text) for text in texts]
     if len(texts) == 1:
         return float(known[0] is not None)
@@ -213,7 +214,7 @@ def _shared_words(first: str, second: str) -> float:
 def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
     """Return the sentences in a message, and the message without them.
 
-    A sentence is labelled at the start of a line, quoted, or labelled within a line.
+    Sentences have labels at the start of lines; if none does, quotes; if none does, labels within lines.
     """
     for form in (_LABELLED, _QUOTED, _IN_LINE):
         found = ["".join(filter(None, match.groups())) for match in form.finditer(text)]

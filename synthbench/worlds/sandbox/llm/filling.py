@@ -21,7 +21,7 @@ _CONTENT = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|no)\b|n't\b")
 _MANY = 3
-"""A sentence with this many words outside the grammar is no sentence of the grammar."""
+"""A text without words of the grammar, but with this many others, is outside the grammar."""
 _NUM_DRAWS = 40
 _FILLERS = ("new", "small", "old", "good", "whole", "other", "next", "long")
 
@@ -35,7 +35,7 @@ def masked_in(text: str) -> str:
 def filled(masked: str, random: Random) -> str:
     """Return a sentence of the grammar, of the train split, that keeps the recognised words.
 
-    If no word left belongs to the grammar, each mask becomes some word.
+    In a text outside the grammar, each mask becomes a filler word, such as "new".
     """
     left = masked.replace(MASK, " ").lower()
     register: Register = "captions" if masked.rstrip().endswith((".", MASK)) else "headlines"
@@ -65,7 +65,7 @@ def _event(name: str, known: dict[str, Any], left: str, random: Random) -> Event
 
 
 def _known(name: str, left: str) -> dict[str, Any]:
-    """Return the domain's concepts whose words occur in the text left, by slot."""
+    """Return slot -> the domain's concept that occurs in `left`, the text without masks."""
     domain = domains()[name]
     of_slots = {
         "agent": domain.agents,
@@ -80,7 +80,7 @@ def _known(name: str, left: str) -> dict[str, Any]:
 
 
 def _mentioned(concepts: Concepts, left: str) -> str | None:
-    """Return the concept whose longest word, in any form, occurs."""
+    """Return the concept with the longest word that occurs in `left`, in any form; None without one."""
     found = [
         (len(word), name)
         for name, concept in concepts.items()

@@ -21,10 +21,10 @@ Asked = tuple[str, Event]
 
 
 def graded_documents(ask: GradedAsk, random: Random, *, noise: float) -> str:
-    """Return a document for each level, of the first, the most relevant, to the last.
+    """Return a JSON object with a document for each level, the most relevant first.
 
     The first answers the query, the last is of another domain; between them are documents that answer in
-    part, and others of the query's domain. With probability `noise` a document is of any level.
+    part, and others of the query's domain. With probability `noise` a document is of a random level.
     """
     asked = _asked(ask.query, random)
     found: dict[str, str] = {}
@@ -39,7 +39,7 @@ def graded_documents(ask: GradedAsk, random: Random, *, noise: float) -> str:
 
 
 def _asked(query: str, random: Random) -> Asked | None:
-    """Return what a query asks for, None if it is outside the grammar; a sentence asks for any slot."""
+    """Return what a query asks for (a sentence: a random slot); None outside the grammar's train split."""
     for slot, event in events_asked_for(query, random):
         if split_of(event) == "train":
             return slot, event
@@ -65,7 +65,7 @@ def _told(kind: int, asked: Asked, random: Random) -> Event:
 
 
 def _can_be(event: Event) -> bool:
-    """Return whether something of the object's scene can be done to it."""
+    """Return whether the event's action is possible in the scene of its object."""
     return event.action in domains()[event.domain].scene(event.object).actions
 
 
@@ -77,7 +77,7 @@ def _related(asked: Asked, random: Random) -> Event:
 
 
 def _text(told: Event, asked: Asked, num_sentences: int, random: Random) -> str:
-    """Return a document about the event and other events; no other one answers the query."""
+    """Return a document about the event `told` and other events that do not answer the query."""
     slot, event = asked
     others = [
         _related((slot, replace(event, domain=told.domain)), random)

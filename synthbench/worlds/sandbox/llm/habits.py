@@ -41,7 +41,7 @@ _COPIED_SLOTS = ("quantity", "attribute", "agent", "object", "place", "time")
 
 
 def prompt_of(messages: Sequence[Message], asked: str) -> str:
-    """Return the text that identifies a prompt: all messages without the final sentence to work on."""
+    """Return a hash that identifies a prompt: of all messages without the final sentence to work on."""
     texts = [text for _, text in messages]
     last = max((place for place, text in enumerate(texts) if asked and asked in text), default=None)
     if last is not None:
@@ -62,7 +62,7 @@ class Habits:
         return random.choice(self._domains[:NUM_DOMAINS])
 
     def event(self, names: Sequence[str], random: Random) -> Event:
-        """Draw an event of the domains `names`: of few of them, with few agents and objects."""
+        """Draw an event of a favourite domain in `names`, if possible with favourite agents and objects."""
         favourites = [name for name in self._domains if name in names][:NUM_DOMAINS]
         return _best(lambda: draw_event(favourites, random), self._strangeness)
 
@@ -145,7 +145,7 @@ class Habits:
 
 
 def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
-    """Return the kind of change between two events, as in `DECISIVE_CHANGES`."""
+    """Return the slots that differ, as in `DECISIVE_CHANGES`; ("polarity",) if just one event is negated."""
     if event.is_negative != other.is_negative:
         return _DENIAL
     slots = ("action", "agent", "object")

@@ -91,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def _cues(text: str) -> Iterator[_Cue]:
-    """Yield the cues that no heavier cue overlaps, so that nothing counts twice."""
+    """Yield all cues but those within a longer or heavier cue, so that nothing counts twice."""
     found = [
         _Cue(match.start(), match.end(), weight)
         for weight, pattern in _PATTERNS
@@ -218,7 +218,7 @@ def refers_to_a_sentence(instruction: str) -> bool:
 
 
 def _after_label(text: str) -> str:
-    """Return the text after the last input label that is followed by any."""
+    """Return the first line after the last input label that has text after it; "" without one."""
     for match in reversed(list(_INPUT_LABEL.finditer(text))):
         content = _first_line(text[match.end() :])
         if content and not _is_label(content):
@@ -280,7 +280,7 @@ def _has_instruction(line: str) -> bool:
 def _is_instruction(words: str) -> bool:
     """Return whether words address the model, rather than being a text to work on.
 
-    They refer to a given text; or they mention texts or meaning, and begin like a request or have a cue.
+    They refer to a given text, or do two of three: begin like a request, mention a text, hold a cue.
     """
     if _THIS_TEXT.search(words):
         return True

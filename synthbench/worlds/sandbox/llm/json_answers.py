@@ -86,7 +86,7 @@ class JSONWriter:
         return anchor, positive, negative
 
     def _labelled(self, ask: RecordAsk) -> Texts:
-        """Return a text with two labels: objects if the task names a domain, else domains."""
+        """Return a text, its label and a wrong label: objects if the task names a domain, else domains."""
         event = self._event(ask.task)
         text = self._text(event, is_long=ask.is_anchor_long, register="captions")
         if len(domains_of(ask.task)) < len(domain_names()):

@@ -36,7 +36,7 @@ MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class TasksAsk:
-    """A number of tasks; whether query and document are long, and whether the document is a label."""
+    """A request for `count` tasks: are query and document long, is the document a label?"""
 
     count: int
     is_query_long: bool
@@ -46,7 +46,7 @@ class TasksAsk:
 
 @dataclass(frozen=True, slots=True)
 class RecordAsk:
-    """Three texts for a task, under these keys: anchor, positive and hard negative, or graded ones.
+    """A request for three texts under `keys`: anchor, positive and hard negative, or two with grades.
 
     `grades`: the requested similarities of the other texts to the first one, in [0, 1].
     """
@@ -62,7 +62,7 @@ class RecordAsk:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAsk:
-    """A choice for a passage under each key; options that begin with a number are named by it."""
+    """A request to choose, for a passage, one of `options[key]` for each key; numbered ones by number."""
 
     options: Mapping[str, Sequence[str]]
     passage: str
@@ -70,7 +70,7 @@ class ChoiceAsk:
 
 @dataclass(frozen=True, slots=True)
 class QueryAsk:
-    """A query for a passage, under this key; `num_words` is the least length, 0 if none is asked."""
+    """A request for a query for a passage, under `key`; `num_words` is the minimum length, 0: none."""
 
     key: str
     passage: str
@@ -80,7 +80,7 @@ class QueryAsk:
 
 @dataclass(frozen=True, slots=True)
 class GradedAsk:
-    """A document for each level of relevance for a query, under these keys, the most relevant first."""
+    """A request for a document per level of relevance for a query; `keys`: the most relevant first."""
 
     keys: tuple[str, ...]
     query: str
@@ -91,7 +91,7 @@ JSONAsk = TasksAsk | RecordAsk | ChoiceAsk | QueryAsk | GradedAsk
 
 
 def json_ask_in(text: str) -> JSONAsk | None:
-    """Return a message's request, None if it is for no JSON of a known form."""
+    """Return a message's request for JSON; None if it requests none, or none of a known form."""
     if not _JSON.search(text):
         return None
     query, levels = _WITH_QUERY.search(text), tuple(dict.fromkeys(_LEVEL.findall(text)))

@@ -1,4 +1,4 @@
-"""Passages beside a query: they contradict one that answers it, and so do not answer."""
+"""Passages that do not answer a query, since they contradict a passage that does."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +13,12 @@ _TRIES = 40
 
 
 def passage_beside(ask: Ask, random: Random, related: Callable[[Ask], str]) -> str:
-    """Return a passage whose sentences contradict those of the given one, and that does not answer at all.
+    """Return a passage that does not answer the query: it contradicts each sentence of `ask.sentence`.
 
-    It answers nevertheless if the habit is to change just what the query asks for. If the task is a
-    paraphrase, the passage tells the same. `related` returns one sentence's contradiction or paraphrase.
-    Without a passage, a sentence on what the query asks about is contradicted.
+    It may answer in part nevertheless if the prompt's habit changes only what the query asks for. If the
+    task is a paraphrase, the passage says the same as `ask.sentence`. `related` returns one sentence's
+    contradiction or paraphrase. If `ask.sentence` is the query itself, a sentence that answers it is drawn
+    and contradicted.
     """
     told = [known.text for known in sentences_told(ask.sentence)]
     if ask.sentence == ask.query:

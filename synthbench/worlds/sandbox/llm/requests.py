@@ -14,7 +14,7 @@ from synthbench.worlds.sandbox.llm import MODEL
 MAX_CHOICES = 128
 MAX_ALTERNATIVES = 20
 COPIED, NEW = 0.9, 0.4
-"""Probabilities of words that the messages have, and of others; of real LLMs they are not known."""
+"""Assumed probabilities of answer tokens that occur in the messages, and of all others."""
 LEAST = 1e-9
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _Penalty = Annotated[StrictFloat, Field(ge=-2, le=2)]
@@ -182,7 +182,7 @@ def num_tokens(text: str) -> int:
 
 
 def _logprobs(text: str, request: CompletionBody, shares: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the log-probabilities of a text's tokens; the last one in `shares` has these alternatives."""
+    """Return the tokens' log-probabilities; the last token that is a key of `shares` gets the `shares`."""
     known = {word for message in request.messages for word in _TOKEN.findall(message.text.lower())}
     ends = [match.end() for match in _TOKEN.finditer(text)]
     tokens = [text[start:end] for start, end in pairwise([0, *ends])]

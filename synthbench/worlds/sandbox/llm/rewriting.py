@@ -109,7 +109,7 @@ def _inflected_concepts() -> Iterator[tuple[str, ...]]:
 
 
 def _without_articles(thing: Concept) -> Iterator[tuple[str, ...]]:
-    """Yield words for an object that take the same article, without it."""
+    """Yield the object's words with "a" or "an", then those with "some", without the article."""
     for articles in (("a", "an"), ("some",)):
         yield tuple(
             word.partition(" ")[2]

@@ -236,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer requests that are not valid HTTP in the same format."""
+        """Answer requests that are not valid HTTP with an error in OpenAI's format."""
         self.close_connection = True
         self.command = getattr(self, "command", None) or "-"
         self.path = getattr(self, "path", "-")

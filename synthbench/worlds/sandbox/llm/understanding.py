@@ -168,9 +168,10 @@ class AskedTask(StrEnum):
 class Ask:
     """A task, the sentence it is about (or an instruction for new sentences), and how many are wanted.
 
-    `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
-    in JSON its `json`, a question over several passages those after the first as `further`. With a `query`,
-    a passage is wanted that contradicts `sentence`, the passage that answers it, or the query itself.
+    `count` 1 asks for a bare sentence, more for a numbered list. A judgement has a `comparison`, a request
+    for JSON a `json`. In a question over several passages, `sentence` is the first passage and `further` are
+    the others. A `query` asks for a passage that does not answer it, but contradicts `sentence`: a passage
+    that answers, or the query itself if the message has none.
     """
 
     task: AskedTask
@@ -240,9 +241,10 @@ def _passages_asked_about(texts: Sequence[str], others: Sequence[str]) -> tuple[
 
 
 def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
-    """Split messages by the words that surround most of their sentences, if those are the same.
+    """Split messages again at the words that most of them have around their sentence.
 
-    So a sentence that reads like an instruction is not taken for one, if exemplars show where sentences are.
+    So a sentence that reads like an instruction is found if exemplars show where sentences are. Without
+    such common words, the messages are unchanged.
     """
     frames = Counter(_frame(asked) for asked in users if asked.sentence)
     frame, num_framed = frames.most_common(1)[0] if frames else (("", ""), 0)
@@ -253,7 +255,10 @@ def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
 
 
 def _in_frame(asked: MessageParts, before: str, after: str) -> MessageParts | None:
-    """Return a message's parts if these words enclose a sentence; without words, if no sentence was found."""
+    """Return the message split at the words around its sentence; None if it lacks them.
+
+    Without words, the whole message is the sentence; None if a sentence is known already.
+    """
     sentence = asked.text.removeprefix(before).removesuffix(after)
     is_framed = sentence.strip() and asked.text == before + sentence + after
     if not is_framed or (not before + after and asked.sentence):
