@@ -113,7 +113,7 @@ class DINO(WritingSettings, Method):
     task: ShippedOrOwn = Field(description="the instructions: a shipped task, or `labels:`")
     samples: int = Field(2, ge=1, description="usable second texts per first text and label")
     x1: FirstTexts | None = Field(
-        None, description="let the language model write the first texts; null: the role x1 has them"
+        None, description="let the language model write the first texts; null: take them from source role x1"
     )
 
     @model_validator(mode="after")

@@ -49,7 +49,7 @@ class PersonaPrompts(PromptFile):
     types: Options | None = replaceable_prompts("type of query -> what {type} is replaced by")
     difficulties: Options | None = replaceable_prompts("difficulty -> what {difficulty} is replaced by")
     personas: Annotated[tuple[PromptText, ...], Field(min_length=1)] | None = replaceable_prompts(
-        "the people who may search, if no source holds them"
+        "personas who search; used if no source of personas is set"
     )
 
     def configuration_chat(self, passage: str, personas: tuple[str, ...], *of: object) -> PromptChat:

@@ -33,7 +33,7 @@ class GradedPrompts(PromptFile):
         "ask for a document for each of {levels} for {query}"
     )
     levels: Annotated[tuple[PromptText, ...], Field(min_length=2, max_length=20)] | None = (
-        replaceable_prompts("what documents are like, from the most relevant level to the least, 0")
+        replaceable_prompts("a description of each level's documents, the most relevant first, level 0 last")
     )
 
     @property

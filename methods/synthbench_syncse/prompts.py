@@ -85,7 +85,7 @@ class SentencePrompts(PromptSection):
 
     prompts: Prompts[GenrePrompt] = Field(description="ask for {number} sentences of {genre} on {topics}")
     caption_prompts: Prompts[CaptionPrompt] | None = Field(
-        None, description="the same for `caption_genres`, in place of `prompts`"
+        None, description="prompts for the genres in `caption_genres`, in place of `prompts`"
     )
     domain_prompts: Prompts[DomainPrompt] | None = Field(
         None, description="ask for {number} sentences of {domain} on {topics}, drawn from `aspects`"

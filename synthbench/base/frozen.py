@@ -52,7 +52,7 @@ class WithConstants:
 
 
 def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the part of an identity that settings give, as JSON: the settings and all changed constants."""
+    """Return the settings, without `leave_out`, and all changed constants, as JSON for an identity."""
     changed = {
         name: constant.value
         for section in sections(settings)

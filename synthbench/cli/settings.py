@@ -112,7 +112,7 @@ def _default(field: "FieldInfo", *, is_section: bool) -> str:
 
 
 def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN401
-    """Describe a key's values; null is left to the default and the description."""
+    """Describe a key's values, except null, which its default and description explain."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _values(arguments[0], [*_constraints(arguments[1:]), *metadata])

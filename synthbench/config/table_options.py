@@ -103,7 +103,7 @@ class DensitiesOptions(_Options):
     """`table.figures.densities`: the distributions of the pairs' scores."""
 
     parts: Annotated[Names, Field(min_length=1)] = Field(
-        description="parts of `data` with scored pairs; each row is a line"
+        description="parts of `data` with scored pairs; one curve per row and part"
     )
     reference: str | None = Field(None, description="the part to compare them with, drawn once; null: none")
 

@@ -29,7 +29,7 @@ class Inventory:
     used: Mapping[str, frozenset[str]]
 
     def of(self, experiment: str) -> list[Holding]:
-        """Return the holdings of an experiment's last run."""
+        """Return the artifacts and other holdings that an experiment's last run used."""
         return [each for each in self.holdings if each.identity in self.used[experiment]]
 
     def only_of(self, experiments: Collection[str]) -> list[Holding]:

@@ -98,7 +98,7 @@ class Journal:
         repaired.replace(self.file)
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the entries."""
+        """Yield the journal's entries, oldest first."""
         return (entry for _, entry in self.located())
 
     def located(self) -> Iterator[tuple[int, dict[str, Any]]]:

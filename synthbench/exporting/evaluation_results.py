@@ -29,9 +29,9 @@ MEASURES = {"sts": "spearman_all", "reranking": "map_mixed"}
 def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
     """Yield file name and content for each main score of a run that the hub can compare with others."""
     for each in subject.run.scores:
-        is_whole = each.split == "test" and not each.drawn and not each.num_dropped
         source = subject.experiment.sources.get(each.task)
-        if is_whole and isinstance(source, TaskSource) and each.main_score == MEASURES.get(each.evaluator):
+        is_measure = each.main_score == MEASURES.get(each.evaluator)
+        if is_measure and not each.num_dropped and isinstance(source, TaskSource):
             is_on_hub = source.is_on_hub(subject.experiment.roots)
             yield from result_files(source, each.evaluator, each, subject.version, is_on_hub=is_on_hub)
 
@@ -49,7 +49,7 @@ def result_files(
     if not isinstance(source, TaskSource) or source.task not in TASK_IDS or measure not in scored.scores:
         return
     task, name = TASKS[source.task], TASK_IDS[source.task]
-    if source.expected_size is not None or not task.hub_id:
+    if not source.is_whole_test or not task.hub_id:
         return
     entry = EvalResultEntry(
         dataset_id=task.hub_id,

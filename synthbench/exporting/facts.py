@@ -17,7 +17,7 @@ from synthbench.reporting.results import CostResult, DatasetSummary, RecordExcer
 from synthbench.reporting.trace import ingredient_text
 from synthbench.results.item_noise import item_influence, items_of
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
-from synthbench.sources.tasks import TASKS, Task
+from synthbench.sources.tasks import TASKS
 from synthbench.statistics.differences import Noise, SeedScores, interval_half_width
 from synthbench.statistics.item_noise import Influences, item_variances
 from synthbench.worlds import MODEL_PREFIX, NAME
@@ -46,6 +46,7 @@ class Score:
     metric: str
     name: str
     evaluator: str
+    split: str
     value: float
     over_items: float | None
     num_items: int
@@ -65,6 +66,7 @@ def scores(subject: Subject) -> Iterator[Score]:
             metric=each.title or each.main_score,
             name=each.main_score,
             evaluator=each.evaluator,
+            split=each.split or "test",
             value=100 * each.scores[each.main_score],
             over_items=_over_items(each, subject),
             num_items=each.num_items,
@@ -256,10 +258,12 @@ def is_generated_world(subject: Subject) -> bool:
     return any(isinstance(source, WorldSource) for source in sources(subject).values())
 
 
-def task_of(subject: Subject, name: str) -> Task | None:
-    """Return the standard task that a test set is read from, None for other sources."""
-    source = subject.experiment.sources.get(name)
-    return TASKS[source.task] if isinstance(source, TaskSource) else None
+def hub_test_set(subject: Subject, score: Score) -> str:
+    """Return the hub's name of the data set if the score is on a whole standard test split, else ""."""
+    source = subject.experiment.sources.get(score.task)
+    if not isinstance(source, TaskSource) or not source.is_whole_test or score.num_dropped:
+        return ""
+    return TASKS[source.task].hub_id or ""
 
 
 def _is_english(source: Source) -> bool:

@@ -158,12 +158,11 @@ def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[
     from huggingface_hub import EvalResult
 
     for score in scores:
-        task = facts.task_of(subject, score.task)
         yield EvalResult(
             task_type=TASK_TYPES.get(score.evaluator, "other"),
-            dataset_type=task.hub_id if task and task.hub_id else score.task,
+            dataset_type=facts.hub_test_set(subject, score) or score.task,
             dataset_name=score.task,
-            dataset_split="test",
+            dataset_split=score.split,
             metric_type=score.name,
             metric_name=score.metric,
             metric_value=round(score.value / 100, 6),

@@ -182,7 +182,7 @@ def _numbered(lines: list[str]) -> list[str]:
     """Return the items of a numbered list, [] if there is none.
 
     Lines without a number continue an item; bullets below it are separate items. A number alone on its line
-    needs no mark if it is the next number.
+    needs no full stop or bracket if it is the next number.
     """
     items: list[list[str]] = []
     last, is_open = 0, False

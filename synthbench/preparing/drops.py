@@ -159,8 +159,8 @@ class DropOverlap(Step):
     )
     by: Literal["exact", "normalised", "13-gram", "near-duplicate", "pair"] = Field(
         "normalised",
-        description="how a sentence is recognised, as in `data contamination`; pair: the record's first "
-        "sentence and another one are a pair of a source, normalised and in either order",
+        description="how to match a sentence, as in `data contamination`; pair: drop a record if its first "
+        "sentence and another one are a pair in a source, normalised and in either order",
     )
     words: Words | None = words_setting()
 

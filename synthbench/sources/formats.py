@@ -20,7 +20,7 @@ def importer(name: str) -> Importer:
 
 
 def code_of_format(name: str) -> Mapping[str, str]:
-    """Return an importer's code for identities; empty for synthbench's own importers."""
+    """Return package -> version or hash of an importer's code; {} for synthbench's own importers."""
     return code_of([(name, importer(name))]).get(name, {})
 
 

@@ -76,6 +76,12 @@ class TaskSource(SourceBase):
         """Scored pairs; for a reranking task, rankings; for most transfer tasks, sentences."""
         return self._task().kind
 
+    @property
+    def is_whole_test(self) -> bool:
+        """Whether its records are all of the task's published test split."""
+        is_all = self.subsets is None and not self.drawn and self.expected_size is None
+        return is_all and self.split == "test"
+
     def needs_data_folder(self, roots: Roots) -> bool:
         """Return whether the task is read from a folder."""
         return not self.is_on_hub(roots)
@@ -91,7 +97,7 @@ class TaskSource(SourceBase):
         return (hub.files_of(task, self.split),) if is_on_hub else ()
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the hash of each file as folder/name, or the hub's data set and commit."""
+        """Return folder/name -> hash for each file; on the hub, data set -> commit."""
         task = self._task()
         if self.is_on_hub(roots):
             hub.check_available(task, self.split)

@@ -17,7 +17,7 @@ from synthbench.engine.artifacts import DATASET_FOLDER, write_json
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.exporting.evaluation_results import evaluation_results
-from synthbench.exporting.facts import scores
+from synthbench.exporting.facts import hub_test_set, scores
 from synthbench.exporting.subject import Subject, find_subject
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
@@ -26,7 +26,7 @@ from synthbench_sts import STS
 EXPERIMENT = """\
 experiment: measured
 sources:
-  sts: {{task: STS12, origin: {origin}{more}}}
+  sts: {{task: {sts}, origin: {origin}{more}}}
   reranking: {{task: SciDocsRR, origin: hub}}
   spanish: {{task: STS17-es-es, origin: folder}}
   own: {{file: test.tsv, kind: scored_pair}}
@@ -41,10 +41,12 @@ baseline: small
 MEASURED = {"sts": "spearman_all", "spanish": "spearman_all", "own": "spearman_all", "reranking": "map_mixed"}
 
 
-def subject_of(project: Project, origin: str = "hub", more: str = "", **measured: Any) -> Subject:
+def subject_of(
+    project: Project, origin: str = "hub", more: str = "", sts: str = "STS12", **measured: Any
+) -> Subject:
     """Return a run of the experiment; its score on each test set is 0.5."""
     bert = project.file.read_text(encoding="utf-8").partition('base: {model: "')[2].partition('"')[0]
-    project.file.write_text(EXPERIMENT.format(origin=origin, more=more, bert=bert), encoding="utf-8")
+    project.file.write_text(EXPERIMENT.format(origin=origin, more=more, sts=sts, bert=bert), encoding="utf-8")
     of_tasks = tuple(
         TaskScores(
             **{
@@ -94,16 +96,21 @@ def test_results_on_local_data_name_no_commit(project: Project) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        {"split": "train"},
-        {"drawn": "100 of 3,108"},
+        {"more": ", split: train", "sts": "STSb"},
+        {"more": ", sample: {size: 100}"},
+        {"more": ", subsets: [MSRpar]"},
         {"num_dropped": 1},
         {"main_score": "pearson_all", "scores": {"pearson_all": 0.5}},
         {"more": ", expected_size: 0"},
     ],
-    ids=["another split", "a sample", "items left out", "another measure", "another size"],
+    ids=["another split", "a sample", "subsets", "items left out", "another measure", "another size"],
 )
 def test_scores_on_unpublished_data_are_left_out(project: Project, case: dict[str, Any]) -> None:
-    assert read_back(subject_of(project, **case)).keys() == {"SciDocsRR.yaml"}
+    subject = subject_of(project, **case)
+    assert read_back(subject).keys() == {"SciDocsRR.yaml"}
+    names = {score.task: hub_test_set(subject, score) for score in scores(subject)}
+    assert names["reranking"] == "mteb/scidocs-reranking"
+    assert not names["sts"] or "scores" in case, "it has the hub's items, and another measure"
 
 
 def test_a_cards_interval_over_items_knows_which_items_share_a_sentence(project: Project) -> None:

@@ -51,7 +51,7 @@ class FirstScreen:
 
 
 def answer(analysis: Analysis, table: Table, forest: Forest | None) -> FirstScreen | None:
-    """Return the claims with the forest plot, or with the rows' means without one; None without scores."""
+    """Return the claims and a plot: the forest plot if given, else the rows' means; None without scores."""
     sentences = tuple(verdict(analysis)) if table.has_rivals or analysis.comparisons else ()
     return _means(analysis, table, sentences) if forest is None else _differences(forest, sentences)
 

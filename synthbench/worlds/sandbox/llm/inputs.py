@@ -252,7 +252,7 @@ def _in_quotes(text: str) -> str:
 
 
 def _beside(text: str) -> str:
-    """Return the line, or part of one, that is no instruction; preferably a sentence of the grammar."""
+    """Return the last line, or part of a line, without an instruction; prefer sentences of the grammar."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _is_label(line)]
     for pieces in (lines, [piece for line in lines for piece in _SEGMENT_END.split(line)]):
         others = [piece for piece in pieces if not _has_instruction(piece)]
