@@ -50,7 +50,7 @@ def check_key_variable(at: Cursor, llm: NamedLLM, assignments: Collection[str]) 
 
 
 def check_command(at: Cursor, llm: NamedLLM, experiment: Path, assignments: Collection[str]) -> None:
-    """Note a fault for a command that serves an LLM, unless the user allows the folder's code or typed it."""
+    """Note a fault for a command that serves an LLM, unless `--set` gives it or the user allows code."""
     is_command = isinstance(llm.settings, ServedLLM) and bool(llm.settings.command)
     if is_command and not _is_typed(at["serve"], assignments) and not is_allowed(experiment.resolve()):
         at["serve"].add(
@@ -64,7 +64,7 @@ def _is_typed(at: Cursor, assignments: Collection[str]) -> bool:
 
 
 def check_cluster(at: Cursor, runtime: Runtime, experiment: Path, assignments: Collection[str]) -> None:
-    """Note a fault for a remote Ray cluster, unless the user allows the folder's code or typed the address.
+    """Note a fault for a remote Ray cluster, unless an option names it or the user allows the folder's code.
 
     A cluster can run code in the process that connects to it, which unpickles its results.
     """
@@ -228,10 +228,12 @@ def named_files(
 
 
 def plugins_of(config: RunConfig) -> list[Any]:
-    """Return a run's plug-ins; None for an absent one."""
+    """Return a run's methods, steps, trainer and evaluators; None for an absent one."""
     plugins: list[Any] = [part.method for part in config.parts]
     steps = [step.plugin for part in config.parts for step in part.prepare]
-    return [*plugins, *steps, config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]
+    evaluators = [evaluation.evaluator for evaluation in config.evaluations]
+    selecting = None if config.selection is None else config.selection.evaluator
+    return [*plugins, *steps, config.trainer, selecting, *evaluators]
 
 
 def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold

@@ -3,6 +3,8 @@
 import pytest
 from experiment_files import ExperimentFile
 
+from synthbench.config.permissions import plugins_of
+
 SELECTION = "selection: {evaluator: fake, sources: [dev]}"
 GOLD, DIVIDED = "gold: {source: gold}\n", "gold: {source: gold, prepare: [{step: split, dev: 0.5}]}\n"
 PARTS = "selection: {evaluator: fake, parts: [gold]}"
@@ -15,6 +17,14 @@ def test_dev_parts_of_the_data_select_with_or_without_sources(experiment: Experi
     assert selection is not None
     assert (selection.sources, selection.parts) == (("dev",), ("gold",))
     assert experiment.faults("train.selection.sources=[]", "sources.dev=null") == []
+
+
+def test_the_evaluator_of_dev_data_is_one_of_the_plugins_whose_code_and_files_a_run_names(
+    experiment: ExperimentFile,
+) -> None:
+    config = experiment.load().variants[0].candidates[0].config
+    assert config.selection is not None
+    assert any(plugin is config.selection.evaluator for plugin in plugins_of(config))
 
 
 @pytest.mark.parametrize(
