@@ -106,7 +106,7 @@ def _of_rankings(dataset: SyntheticDataset) -> Items:
 
 
 def _scored(given: Iterable[tuple[Any, str, tuple[str, ...], float]]) -> Items:
-    """Return one item for each (record, part, texts, score), its column being the score or its bin."""
+    """Return an item for each (record, part, texts, score); its intended label is the score or its bin."""
     found = list(given)
     names = tuple(f"{score:g}" for score in sorted({score for *_, score in found}))
     is_few = len(set(names)) <= MOST_DISTINCT_SCORES

@@ -33,7 +33,7 @@ class Estimate(BaseModel):
 class LabelQuality(BaseModel):
     """How well a data set's labels agree with gold scores, on gold's pairs outside its split dev.
 
-    A pair that gold has in both orders counts once, each once, in the order of its first occurrence. Labels of both orders show
+    A pair that gold has in both orders counts once, in its first order. Labels of both orders show
     whether a label depends on the order. A pair is positive by gold if its gold score is at least `positive`,
     and positive by its label if that is at least `threshold`. The threshold has the best kappa on gold's
     split dev; without labelled dev pairs it is `positive`.

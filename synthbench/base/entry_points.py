@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @cache
 def offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of a group, such as "methods", by name; conflicting packages give several."""
+    """Return name -> entry points of a group, such as "methods"; several if packages offer the same name."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for point in _installed().select(group=f"synthbench.{group}"):
         found.setdefault(point.name, {}).setdefault(point.value, point)

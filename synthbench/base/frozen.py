@@ -25,7 +25,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Omitted:
-    """Whether a field has the value at which identities and files leave it out."""
+    """Tells whether a field has the value at which identities and files leave it out."""
 
     value: Any
 

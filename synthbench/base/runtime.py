@@ -71,7 +71,7 @@ class SlurmSettings(BaseModel):
 
 
 def seconds_of_limit(text: str) -> int | None:
-    """Return the seconds of a time limit in sbatch's notation, None if it is none.
+    """Return the seconds of a time limit in sbatch's notation, None for any other text.
 
     sbatch reads M, M:S, H:M:S, D-H, D-H:M and D-H:M:S.
     """

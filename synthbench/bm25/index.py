@@ -32,10 +32,10 @@ class BM25Index:
 
     Queries are other texts, or the sentences themselves, which are never their own neighbours.
 
-    rank-bm25 counts words and computes idf. Its scoring, one word of one query at a time, is replaced. It
-    leaves some words of at least half of the sentences with an idf of 0 or below; these get 0.25 x the mean
-    idf, or 0.01 if the mean is not above 0. So every shared word adds to a score, and a score of 0 means that
-    no word is shared.
+    rank-bm25 counts words and computes idf. This class replaces its scoring of one word of one query at a
+    time. Some words that occur in at least half of the sentences get an idf of 0 or below from rank-bm25;
+    here they get 0.25 x the mean idf, or 0.01 if the mean is not above 0. So every shared word adds to a
+    score, and a score of 0 means that no word is shared.
 
     Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
     then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. A score

@@ -46,7 +46,7 @@ MOST_MESSAGES = 20
 
 
 def _without_profile(given: Given) -> Iterator[str]:
-    """Yield notes on the file without its profile: its faults, or that it is valid, and missing keys."""
+    """Yield notes on the file without its profile: its faults, or that it is valid, and missing API keys."""
     from synthbench.config.environment_checks import missing_keys
     from synthbench.config.load import load_experiment
 

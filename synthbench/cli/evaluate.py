@@ -27,7 +27,7 @@ SuiteName = Annotated[
 ]
 JsonFile = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Also write all scores here, including subsets'."),
+    typer.Option("--json", metavar="FILE", help="Also write all scores here, with those of subsets."),
 ]
 ScoresTo = Annotated[
     Path | None,

@@ -52,7 +52,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Upload without asking.")]
 class Destination:
     """Where an export goes: a new folder, and optionally a repository on the hub.
 
-    `force` None: the command has no such option.
+    `force` is None if the command has no option --force.
     """
 
     kind: Kind

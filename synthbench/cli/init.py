@@ -56,7 +56,7 @@ def init(
         float | None, typer.Option(metavar="USD", min=0, help="Dollars for the LLM and machine hours.")
     ] = None,
 ) -> None:
-    """Write files to start from: a study on your own data, or a paper's; without arguments, list them.
+    """Write files to start from: a study on your data or a paper's experiments; without arguments, list all.
 
     With --sentences, --gold or --passages it reads your files and writes a short study.yaml that names them.
     """

@@ -37,7 +37,7 @@ RECOMMEND = (
 
 @dataclass(frozen=True)
 class OwnData:
-    """What `init` was given; `sources` are files by role."""
+    """The data and options given to `init`; `sources`: role, such as gold -> file."""
 
     sources: Mapping[str, Path]
     llm: str | None = None

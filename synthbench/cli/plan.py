@@ -73,7 +73,7 @@ def plan(
 
 
 def _notes(planned: "Plan") -> Iterator[str]:
-    """Yield the notes that tables will show, and the tasks left out."""
+    """Yield notes for tables, remarks on the file, bases with unknown training sets, and tasks left out."""
     from synthbench.reporting.model.seen_notes import seen_sentences
     from synthbench.results.collect import prompt_notes
     from synthbench.results.seen import seen_data, unknown_bases

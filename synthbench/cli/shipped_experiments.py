@@ -1,7 +1,7 @@
 """The experiment files of synthbench and other packages, and the files that each of them reads.
 
-Experiments are in `experiments/` and its subfolders, published tables in `reports/published/*.csv`. The root
-is a clone, `synthbench/project` in the wheel, or the package of another method.
+A root folder has experiments in `experiments/` and its subfolders, published tables in
+`reports/published/*.csv`. It is a clone, `synthbench/project` in the wheel, or the package of another method.
 """
 
 import re

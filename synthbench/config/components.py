@@ -53,7 +53,7 @@ class Components:
         return at.readable(schema, own), rest
 
     def plugin(self, group: str, name: str | None, at: Cursor) -> Any:  # noqa: ANN401 - a plug-in's class
-        """Return the plug-in's class; None if `name` is None, or unknown, which is noted as a fault."""
+        """Return the plug-in's class; None if `name` is None, or after noting that it is unknown."""
         with at[group[:-1]].noting():
             return None if name is None else component(group, name, self.folder)
         return None
@@ -71,7 +71,7 @@ class Components:
         settings: Mapping[str, Any],
         at: Cursor,
     ) -> tuple[Any, Any]:
-        """Return the validated plug-in, None if a setting is invalid, and one with its readable settings.
+        """Return the validated plug-in (None if a setting is invalid), and one with its readable settings.
 
         Also checks the models that it names, as far as that works offline.
         """
@@ -169,7 +169,7 @@ class Components:
         return self.llms[name]
 
     def use(self, at: Cursor, name: str, kind: RecordKind | None = None, *, learns: bool = False) -> None:
-        """Note that a source is used, or a fault if none has this name or it has another kind (None: any).
+        """Note that a source is used; note a fault if it is unknown or not of this kind (None: any kind).
 
         `learns`: something is trained on it, so a test set is a fault.
         """
@@ -242,7 +242,7 @@ def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | Named
 def _checks(
     model: Pretrained | NamedLanguageModel, plugin: object, role: str | int
 ) -> Iterator[tuple[Callable[[], None], str]]:
-    """Yield cheap checks of a plug-in's model, each with the key to name if it fails; none loads it."""
+    """Yield cheap checks of a plug-in's model, each with the key that a fault names; none loads it."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         needs_head = plugin.pair_readers().get(str(role)) if isinstance(plugin, Trainer) else None

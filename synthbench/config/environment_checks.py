@@ -32,7 +32,7 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
 
 
 def missing_keys(experiment: Experiment) -> Mapping[str, str]:
-    """Return LLM's name -> a line on it, for each LLM of the rows whose key is not in the environment."""
+    """Return LLM's name -> a message, for each LLM that rows use and whose key the environment lacks."""
     found: dict[str, str] = {}
     for name in sorted(experiment.used_llms):
         llm = experiment.llms[name]

@@ -60,7 +60,7 @@ class Part:
 class Selection:
     """How a checkpoint is selected: by an evaluator's main score, averaged over dev data.
 
-    The dev data are whole sources, and the dev records of `parts` of the training data.
+    The dev data are the whole `sources`, and the dev records of the training data's `parts`.
     """
 
     evaluator_name: str
@@ -90,7 +90,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """An audit of a part's labels: by oracle, answered sheets or gold; without them, a blank sheet."""
+    """An audit of a part's labels by an oracle, answered sheets or gold; without these, it writes a sheet."""
 
     name: str
     part: str
@@ -118,7 +118,7 @@ class Start:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The settings of one run but for its seed; without a trainer, the audits are its last stages."""
+    """The settings of one run, without its seed; if it has no trainer, the audits are its last stages."""
 
     parts: tuple[Part, ...]
     trainer_name: str
@@ -188,7 +188,7 @@ class Experiment:
     resolved: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """Remarks on the file only; `notes` also appear beside the results."""
+    """Remarks on the file, which results do not show; `notes` appear beside the results, too."""
     used_llms: frozenset[str] = frozenset()
     """Names of the LLMs that rows use."""
     files: tuple[Path, ...] = field(default=(), compare=False)
@@ -202,7 +202,7 @@ class Experiment:
     precisions: tuple[GivenPrecision, ...] = field(default=(), compare=False)
     """The keys that set another precision than fp32."""
     document: Document = field(default=Document({}), repr=False, compare=False)
-    """The long file, with the location of each key."""
+    """The long form of the file after overrides, with the location of each key."""
 
     def located(self, message: str) -> str:
         """Put the file and line of NAME before a message "NAME: ..." or "NAME at COMMIT: ...".

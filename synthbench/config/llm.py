@@ -40,7 +40,7 @@ TRAFFIC = (frozenset(Pacing.model_fields) | {"start_timeout_s"}) - {"price"}
 
 
 class WorldEndpoint(BaseModel):
-    """The generated world's chat model, by its name in experiment files."""
+    """The key that names the generated world's chat model in an LLM's section."""
 
     endpoint: WorldName = Field(description=f"{NAME}: the generated world's chat model, run locally")
 
@@ -169,7 +169,7 @@ LLM = WorldLLM | EndpointLLM | ServedLLM
 
 
 SHORT_FORM = "llm"
-"""The name of an experiment's only LLM, under `llm:`."""
+"""The name of the LLM of a file that has `llm:`, a single LLM, instead of `llms:`."""
 
 
 @dataclass(frozen=True)

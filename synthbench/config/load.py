@@ -61,8 +61,8 @@ LLM_KEYS = (SHORT_FORM, "llms")
 def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data: bool = False) -> Experiment:
     """Read and validate an experiment file, and check the local models that it names.
 
-    Order of patches: defaults, grid axes in file order, variant, the axis values' patches of this variant,
-    profile, `--set`. `with_data` also reads every local source; the notes name those not read.
+    Order of patches: defaults, grid axes in file order, variant, this variant's patches in the axis values,
+    profile, `--set`. `with_data` also reads every local source; `notes` name the sources that were not read.
 
     Raises one UserError with every fault found.
     """
@@ -360,7 +360,7 @@ def _identities(llms: Mapping[str, NamedLLM | None]) -> dict[str, dict[str, Any]
 
 
 def _lost(rows: Sequence[ExperimentRow]) -> Iterator[str]:
-    """Yield a message on each silent loss of prepare steps, with the variants concerned."""
+    """Yield a message on each part that silently loses its prepare steps, with the variants concerned."""
     names: dict[str, dict[str, None]] = {}
     for row in rows:
         for lost in row.lost:

@@ -43,10 +43,10 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Request:
-    """The merged file, includes, profile and overrides, each value with its location.
+    """An experiment file merged with its includes, profile and overrides; each value has its location.
 
-    `file` is the long form of the experiment file alone. `document` adds all top-level patches, `substituted`
-    also the sources that the profile replaces. `runs` are patches that each run gets after its variant's.
+    `file` is the long form of the experiment file. `document` also has all top-level patches; `substituted`
+    also has the profile's substitutes of sources. `runs` are patches of every run, applied after its variant.
     """
 
     file: Document
@@ -56,7 +56,7 @@ class Request:
     profile: Document
     substitute: SubstituteSection
     expanded: Expanded
-    """The long form of a short file, with what was found."""
+    """The long form of the file, with findings and notes on it."""
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
@@ -100,7 +100,7 @@ class Request:
         )
 
     def changes_of_runs(self) -> dict[str, Any]:
-        """Return the patches of every run as plain data."""
+        """Return the patches of every run, and the profile's substitutes, as plain data."""
         patch = Document({})
         for each in self.runs:
             patch = merge(patch, each, keep_nulls=True)

@@ -75,7 +75,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
 
     Patterns of the model's role come before those for all roles. A role is the key under which a method
     configures a model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer.
-    `select` is left as it is: its values are in the candidates' own sections.
+    `select` stays as it is, since each candidate's sections already have its values.
 
     An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
     changes.
@@ -161,8 +161,8 @@ def substitute_tasks(
 
     The table maps patterns to sources; the first pattern that matches counts. Patterns match "TASK/SPLIT",
     "HUB/FILE/KIND", "data:PATH/KIND" for a file in the data folder, and "hub:HUB/TAKE" for a corpus. A source
-    keeps its own split, sample and conversion (`as`). A source that no pattern matches is a problem, but a
-    file in the data folder then stays as it is. Without a table nothing changes.
+    keeps its own split, sample and conversion (`as`). A task or a source on the hub that no pattern
+    matches is a problem; a file in the data folder stays as it is. Without a table nothing changes.
     """
     for name, source in document.mapping("sources").items() if table else ():
         document = document.replaced(

@@ -45,7 +45,7 @@ class Rates(Section):
 
 
 class Recipe(Section):
-    """A recipe: the settings of a run, as in an experiment file, with sources called as in `needs`."""
+    """A recipe: the settings of a run, as in an experiment file; its sources have the names in `needs`."""
 
     name: Name = Field(description="the key of its section in `recipes.yaml`")
     version: int = Field(ge=1, description="raised whenever the recipe's run changes")
@@ -61,7 +61,7 @@ class Recipe(Section):
     )
     bases: tuple[str, ...] = Field(
         ("train.base",),
-        description="keys of the run that get the file's base, with the learning rate for its size beside it",
+        description="keys of the run that get the file's base; its size's learning rate goes beside each",
     )
     rates: dict[Size, Rates] = Field(
         {}, description="size of the base -> its rates; empty: the run has its own, or trains nothing"
@@ -79,7 +79,7 @@ class Recipe(Section):
         return "base" in self.run.get("train", {})
 
     def lacks(self, available: Collection[str]) -> list[str]:
-        """Return its needs that are not among the available sources and "llm"."""
+        """Return its needs that are not in `available`, which holds sources and perhaps "llm"."""
         return [need for need in self.needs if need not in available]
 
 

@@ -188,7 +188,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 
 
 class RowProblems:
-    """Collects the faults of merged rows; a fault names its rows unless all rows with its line have it."""
+    """Collects faults of merged rows; a fault names its rows unless every row with the faulty line has it."""
 
     def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows
@@ -223,7 +223,7 @@ class RowProblems:
 
 
 def _remedy(fault: Fault) -> str:
-    """Return a hint how to spare rows for which a `--set` is invalid."""
+    """Return a hint: how to apply a `--set` only to rows for which it is valid; "" for other faults."""
     change = fault.location.removeprefix("--set ")
     section = change.partition(".")[0]
     if change == fault.location or section not in RunSection.model_fields:

@@ -389,7 +389,7 @@ class _Expansion:
         self.long = merge(self.long, Document(nested, inner), keep_nulls=True)
 
     def _run_of(self, row: _Row, size: Size | None) -> dict[str, Any]:
-        """Return a row's run before its patch: the recipe's, with the file's base and the rate for `size`."""
+        """Return a row's run before its patch: the recipe with the file's base and `size`'s learning rate."""
         found = recipe(GOLD_ONLY) if row.recipe is None else row.recipe
         rates = found.rates.get(size) if size is not None else None
         run = Document(dict(found.run))
@@ -406,7 +406,7 @@ class _Expansion:
         return dict(without_nulls(run.data))
 
     def _put_tests(self) -> None:
-        """Test all rows on the test set, by the evaluator for its records."""
+        """Write `evaluate` if `defaults` has none: the test set, with the evaluator for its record kind."""
         if expand_dotted(self.long.section("defaults")).mapping("evaluate"):
             return
         source = Cursor(self.long, Problems(self.folder))["sources"][TEST].parse(AnySource)
@@ -421,7 +421,7 @@ class _Expansion:
         self._put(["defaults", "evaluate", "test"], evaluate, ("sources", at))
 
     def _put_table(self, rows: Sequence[_Row]) -> None:
-        """Compare all rows with gold-only, else with untrained; with a price, plot scores by total cost."""
+        """Add the table's baseline (gold-only, else untrained) and, with a price, scores by total cost."""
         names = {row.recipe.name: row.name for row in reversed(rows) if row.recipe is not None}
         first = names.get(GOLD_ONLY) or names.get(UNTRAINED)
         others = [row.name for row in rows if row.name != first]

@@ -155,7 +155,7 @@ class TableCheck:
         score: str | None,
         scores: Mapping[tuple[Coordinates, str], Iterable[str]],
     ) -> None:
-        """Require one main score for the frontier's column; averages are checked separately."""
+        """Note a fault if the frontier's score would mix main scores; averages are checked separately."""
         if score in options.averages:
             return
         wanted = {score} if score else {*(options.columns or self.columns)}

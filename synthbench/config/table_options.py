@@ -131,7 +131,7 @@ class FrontierOptions(_Options):
 
 
 class FiguresOptions(_Options):
-    """`table.figures`: figures besides that of the scores."""
+    """`table.figures`: figures besides the score figure."""
 
     caption: bool = Field(
         default=True,
@@ -218,7 +218,7 @@ class TableOptions(_Options):
         description="source -> US dollars per record, for labels by people or an LLM used elsewhere;"
         " included in the frontier's `dollars` and `total`",
     )
-    figures: FiguresOptions = Field(FiguresOptions(), description="figures besides that of the scores")
+    figures: FiguresOptions = Field(FiguresOptions(), description="figures besides the score figure")
     latex: LatexOptions = Field(LatexOptions(), description="layout of the LaTeX tables")
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
         None,
@@ -240,8 +240,8 @@ class TableOptions(_Options):
     )
     best: bool = added_field(
         False,
-        description="true: say which row is significantly above all others at its grid point, in the primary"
-        " columns; a family of its own, of all pairs of rows",
+        description="true: test all pairs of rows, as a separate family: which row is significantly above all"
+        " others at its grid point, in the primary columns",
     )
     shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = added_field(
         {},

@@ -25,7 +25,7 @@ _AT_ONCE = 512
 
 
 class Check(StrEnum):
-    """How a test sentence is recognised: NORMALISED finds all that EXACT does, GRAMS and NEAR all of both."""
+    """How a test sentence is recognised; NORMALISED includes EXACT, GRAMS and NEAR include NORMALISED."""
 
     EXACT = "exact"
     NORMALISED = "normalised"
@@ -236,9 +236,10 @@ class Findings:
 
 
 def search(batches: Iterable[Sequence[Row]], index: TestIndex) -> Findings:
-    """Search batches of training records for test sentences and pairs: a row's first text with each other.
+    """Search batches of training records for test sentences and pairs.
 
-    Memory grows with the number of sentences found, not with the size of the training data.
+    The pairs of a row are its first text with each other text. Memory grows with the number of sentences
+    found, not with the size of the training data.
     """
     findings = Findings(tuple(index.finders))
     counted: dict[Check, set[str]] = {check: set() for check in index.finders}

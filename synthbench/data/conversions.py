@@ -21,8 +21,8 @@ INHERITED = ("split", "subset", "label", "method", "generator", "instruction", "
 class Thresholds:
     """Score thresholds: at least `high` makes a positive, at most `low` a hard negative; both in [0, 1].
 
-    The defaults 0.9 and 0.1 are the outer ones of DINO's smoothed labels 0.9, 0.5, 0.1; random negatives (0)
-    and the top grade of a human scale pass, too.
+    The defaults are the highest and the lowest of DINO's smoothed labels 0.9, 0.5, 0.1. Random negatives (0)
+    and the top grade of a human scale (1) meet them, too.
     """
 
     high: float = 0.9
@@ -36,7 +36,7 @@ class Thresholds:
 
 
 def thresholds(*names: str) -> dict[str, Constant]:
-    """Return these thresholds as constants; changing a default of `Thresholds` changes identities."""
+    """Return these defaults of `Thresholds` as constants; changing a default changes stage identities."""
     frozen = {"high": 0.9, "low": 0.1}
     return {f"thresholds.{name}": Constant(getattr(Thresholds, name), frozen[name]) for name in names}
 

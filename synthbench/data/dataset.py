@@ -59,7 +59,7 @@ class Manifest(BaseModel):
     notes: list[str] = Field(default_factory=list)
     measured: dict[str, float] = added_field(
         {},
-        description="name -> value of what the method measured itself",
+        description="figure -> its value, as measured by the method",
     )
     unfinished_answers: dict[str, int] = added_field(
         {},
@@ -285,7 +285,7 @@ def write_records(
 
 
 def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
-    """Do as `write_records`, but return the manifest's fields that describe the tables; write no manifest."""
+    """Write records as `write_records` does, but no manifest; return its fields that describe the tables."""
     import pyarrow.parquet as pq
 
     unfinished: Counter[str] = Counter()

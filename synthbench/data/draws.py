@@ -18,7 +18,7 @@ def digest(*parts: str | int) -> bytes:
 def shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
     """Return row numbers, shape (len(records),), shuffled by the ids; equal ids keep their order.
 
-    `name` is the step's: with one seed, a sample and a split choose different records.
+    `name` is the drawing step's, so a sample and a split with the same seed choose different records.
     """
     import numpy as np
 

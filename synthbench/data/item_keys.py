@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SEPARATOR = "\x1f"
 DECIMALS = 4
-"""Decimal places of gold scores that count: formats round the rest differently."""
+"""Gold scores are compared after rounding to this many places; file formats differ in further ones."""
 
 
 def item_keys(items: "SyntheticDataset") -> "NDArray[np.uint64]":

@@ -1,4 +1,4 @@
-"""The texts of each test item, which show the items that share sentences."""
+"""The texts of each test item, which tell whether items share sentences."""
 
 from collections.abc import Mapping, Sequence
 

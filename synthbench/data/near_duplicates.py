@@ -110,7 +110,7 @@ class _BoundedIndex:
     def _members(
         self, band: "tuple[NDArray[np.uint32], NDArray[np.uint32]]", keys: "NDArray[np.uint32]"
     ) -> "NDArray[np.uint32]":
-        """Return the lowest ranks in each query's bucket, a row per query, padded with len(self._numbers)."""
+        """Return the lowest ranks in each key's bucket, a row per key, padded with len(self._numbers)."""
         import numpy as np
 
         known, order = band

@@ -34,11 +34,13 @@ SIMILAR = 0.95
 
 
 class NearNeighbours(BaseModel):
-    """Similarity of one split to train: `queries` sampled sentences against `sentences` sampled of train."""
+    """Similarity of a split to train, on samples: `queries` of its sentences, `sentences` of train's."""
 
     model_config = ConfigDict(frozen=True)
 
-    in_train: float = Field(description="share of the queries in all of train, up to case and punctuation")
+    in_train: float = Field(
+        description="share of queries found anywhere in train, up to case and punctuation"
+    )
     median_cosine: float = Field(description="median cosine with the nearest train sentence")
     share_similar: float = Field(
         description=f"share of the queries with a nearest cosine of {SIMILAR} or more"
@@ -160,7 +162,7 @@ def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
 
 
 def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
-    """Return the figures on near-duplicates of the first sentences among all; only these are indexed."""
+    """Return the share of the first sentences with a near-duplicate among all, and the counts of both."""
     if len(sentences) < 2:
         return {}
     queries = [bare(sentence) for sentence in sentences[:NEAR_QUERIES]]

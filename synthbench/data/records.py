@@ -191,7 +191,7 @@ class Ranking(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalText(Record):
-    """A passage of a corpus, or a query: queries have the ids of passages in `judged`, and `grades` for them.
+    """A corpus passage, or a query with the ids of its judged passages (`judged`) and their `grades`.
 
     Grades are the judges', at least 0; a grade above 0 makes a passage relevant, and passages that were not
     judged are not relevant. Passages have no judgements. A data set is a whole corpus with its queries; no

@@ -9,7 +9,7 @@ MOST_CACHED = 8_192
 
 
 class TextRows:
-    """Rows of texts: add equal batches (the last may be smaller), leave the context manager, then index."""
+    """Rows of texts: add batches of one size (the last may be smaller), exit the context, then index."""
 
     def __init__(self, file: Path) -> None:
         import pyarrow as pa

@@ -92,7 +92,7 @@ def fetch(store: Store, identity: str) -> Path:
 
 
 def fetch_checked(store: Store, stage: Stage) -> Path:
-    """`fetch`, and validate the content: checksums alone prove nothing if the artifact is foreign."""
+    """Fetch and validate an artifact's content: checksums alone prove nothing if it is foreign."""
     artifact = fetch(store, stage.identity)
     try:
         if (artifact / DATASET_FOLDER).is_dir():
@@ -136,7 +136,7 @@ class Artifacts:
 
     @cached_property
     def answers(self) -> Path:
-        """The folder of LLM answers and costs, with those of other machines up to now."""
+        """The folder of LLM answers and costs, including what other machines have added so far."""
         self._store.ledger.receive()
         return self._store.answers
 

@@ -1,7 +1,7 @@
 """Clean a store: list its content, remove unused artifacts, find damaged ones.
 
-A run touches the `stage.json` of each artifact that it needs, so its modification time is the last use. The
-store's addresses name the artifacts of each experiment's last run.
+A run touches the `stage.json` of each artifact that it needs, so that file's modification time is the
+artifact's last use. The store's addresses name the artifacts of each experiment's last run.
 """
 
 import time
@@ -29,21 +29,21 @@ class Inventory:
     used: Mapping[str, frozenset[str]]
 
     def of(self, experiment: str) -> list[Holding]:
-        """Return the artifacts and other holdings that an experiment's last run used."""
+        """Return the artifacts and leftovers that an experiment's last run used."""
         return [each for each in self.holdings if each.identity in self.used[experiment]]
 
     def only_of(self, experiments: Collection[str]) -> list[Holding]:
-        """Return the holdings that only these experiments' last runs used."""
+        """Return the artifacts and leftovers that only these experiments' last runs used."""
         own = self._used_by(experiments) - self._used_by(self.used.keys() - set(experiments))
         return [each for each in self.holdings if each.identity in own]
 
     def unused(self) -> list[Holding]:
-        """Return the holdings that no experiment's last run used."""
+        """Return the artifacts and leftovers that no experiment's last run used."""
         used = self._used_by(self.used)
         return [each for each in self.holdings if each.identity not in used]
 
     def removable(self, days: float, experiments: Collection[str] = ()) -> list[Holding]:
-        """Return holdings unused for `days`, and all that only these experiments used.
+        """Return `unused` ones whose last use is at least `days` ago, and `only_of(experiments)`.
 
         Raises UserError if an experiment is unknown.
         """
@@ -123,7 +123,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
 
 
 def _remove(store: Store, holding: Holding) -> None:
-    """Remove an artifact or unfinished work; `clean` removes all other kinds of holdings itself."""
+    """Remove an artifact or unfinished work; `clean` removes all other leftovers itself."""
     if holding.folder == store.unfinished.folder(holding.identity):
         store.rubbish.discard(holding.folder)
         store.forget_work(holding.identity)

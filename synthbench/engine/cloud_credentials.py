@@ -16,7 +16,7 @@ SETTINGS = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 ABSENT = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
-"""Parts of errors if no credentials are found; the addresses give cloud machines their credentials."""
+"""Parts of messages that no credentials were found; cloud machines get theirs from these addresses."""
 _EXPIRED = linear_pattern(
     r"\b(ExpiredToken|ExpiredTokenException|TokenRefreshRequired|ExpiredAuthenticationToken"
     r"|TokenRetrievalError|UnauthorizedSSOTokenError|SSOTokenLoadError|still expired)\b"

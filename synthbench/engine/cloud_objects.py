@@ -34,7 +34,7 @@ SECONDS_OF_SILENCE = 60
 QUICK_SECONDS = 10
 """The same limit for `quick` requests, which are useless when late, such as a lease's renewal."""
 _FINAL = ("builder error", "Received redirect", "AccessDenied")
-"""Parts of permanent errors, whatever the HTTP status."""
+"""Parts of permanent errors' messages, whatever the HTTP status."""
 _PASSING_STATUS = ("408", "409", "425", "429")
 """Retryable HTTP statuses below 500. All from 500 on are retryable too, except 501."""
 _PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
@@ -63,7 +63,7 @@ class CloudObjects:
 
     @cached_property
     def quick(self) -> "CloudObjects":
-        """The same objects, through requests that fail after seconds and are not retried."""
+        """The same objects, with a short time-out per request and without retries."""
         return CloudObjects(self.url, is_quick=True)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What executors on other machines share: stages that stay here, equal code, lost workers."""
+"""Helpers of executors on other machines: which jobs must stay here, code versions, lost workers."""
 
 import sys
 from functools import cache

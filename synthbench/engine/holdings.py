@@ -1,4 +1,4 @@
-"""The content of a store, for `clean`."""
+"""What a store holds, for `clean`: artifacts, and leftovers of killed runs and removals."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ DISCARDED = "discarded"
 
 @dataclass(frozen=True)
 class Holding:
-    """An artifact, unfinished work or a partial removal; size in bytes, last use in seconds since 1970.
+    """An artifact or a leftover (unfinished work, partial removal); bytes, last use in seconds since 1970.
 
     `kind` is the stage's kind, UNFINISHED, DISCARDED or "damaged". `folder` is its path on this machine,
     which need not exist. `inputs` are the identities of an artifact's inputs.

@@ -25,7 +25,7 @@ from synthbench.models.warm import keep_models
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended. `executed` stages got their artifacts here, `shared` ones earlier or elsewhere.
+    """How a job ended. `executed`: stages whose artifacts it committed; `shared`: those that already had one.
 
     `busy` names the process that holds a lock, in which case nothing was computed. `pending` names the LLM
     batches that unfinished stages wait for, `error` why they failed.
@@ -204,7 +204,7 @@ class Executor(Protocol):
         """Start a job."""
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs: at least one if any runs, or [] after about so many seconds."""
+        """Return finished jobs: at least one if any runs, or [] after about `seconds`."""
 
 
 @cache

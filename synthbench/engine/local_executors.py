@@ -201,7 +201,7 @@ def _to_standard_error(line: str) -> None:
 
 
 def _run(job: StageJob) -> JobOutcome:
-    """Run a job in a worker. At SIGTERM it saves its work and releases its leases before the worker ends."""
+    """Run a job in a worker; at SIGTERM, the job saves its work and releases its leases first."""
     try:
         former = signal.signal(signal.SIGTERM, _interrupt)
         outcome = job.run()

@@ -18,7 +18,7 @@ class Locks:
 
     `here` are this machine's leases; a shared store also has `shared` leases. `say` reports the holder that a
     process waits for. `mark_used` sets the last use of a run's artifacts to now; `look_again` drops listings
-    from before a wait.
+    made before a wait.
     """
 
     store: str
@@ -63,7 +63,7 @@ class Locks:
                 leases.remove_dead()
 
     def remove_dead(self, identity: str) -> None:
-        """Remove a stage's lease if this process saw it expire; a new worker would wait to see that."""
+        """Remove a stage's lease if this process saw it expire: a new worker would wait for the expiry."""
         if self.shared is not None:
             with suppress(UserError):
                 self.shared.remove_dead(identity)

@@ -232,7 +232,7 @@ class RunMonitor:
         return max(0.0, (report.total - report.done) / report.rate - (self.clock() - report.last))
 
     def _of(self, stages: Iterable[Stage]) -> TimeLeft:
-        """Add up estimates."""
+        """Return the sum of the stages' estimated times; a lower bound if some are unknown."""
         if self._estimator is None:
             return TimeLeft(0.0, is_least=True)
         estimates = [self._estimator.seconds(stage) for stage in stages]

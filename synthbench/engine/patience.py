@@ -68,7 +68,7 @@ class PatientObjects:
 
     @property
     def quick(self) -> "PatientObjects":
-        """The same objects, through requests that fail after seconds, and are then retried."""
+        """The same objects, with a short time-out per request; failed requests are still retried."""
         found = PatientObjects(self.inner.quick, self.patience)
         found.say, found._has_answered = self.say, self._has_answered
         return found

@@ -20,7 +20,7 @@ SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 def repeating(
     call: Callable[[], object], pause: Callable[[], float], at_end: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """Call a function after each pause within the block, in a thread; at the end it calls `at_end`."""
+    """While the block runs, call a function after each pause, in a thread; then call `at_end` there."""
     is_over = threading.Event()
 
     def repeat() -> None:

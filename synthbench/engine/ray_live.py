@@ -158,7 +158,7 @@ def marker_in(folder: Path | None) -> Iterator[Path | None]:
 
 
 def faults(node: str, found: FoundNode, ours: str, folder: Path | None) -> Iterator[str]:
-    """Yield the differences of a node's code, and the faults of its view of the folder."""
+    """Yield a node's faults: other code, no access to the folder, or locks that don't work."""
     if found.code != ours:
         yield f"node {node}: has synthbench {found.code}, this machine {ours}; install the same"
     if not found.sees:

@@ -51,7 +51,7 @@ class Node:
 
 
 def connect(address: str) -> None:
-    """Connect to the cluster at the address, or start one on this machine; raises UserError without one."""
+    """Connect to the cluster at `address` ("": start one here); raises UserError if that fails."""
     import ray
 
     if address.startswith("ray://"):

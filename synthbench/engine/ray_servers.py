@@ -105,7 +105,7 @@ class _Replica:
 class _Servers:
     """The requested servers of an LLM; `needs` are the resources of each.
 
-    `file`, which the driver keeps locked, tells the processes that asked for them the addresses.
+    The driver keeps `file` locked, and writes the addresses into it for the processes that need them.
     """
 
     file: IO[str]

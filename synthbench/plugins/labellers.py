@@ -133,7 +133,7 @@ class Labeller(BaseModel):
         return self.judge is not None
 
     def needs(self, key: str, seed: int, *, gold: str = "gold", dev: str = "dev") -> dict[str, TrainedModel]:
-        """Return the labeller's model as a plug-in's dependency, by its name; {} for an LLM judge.
+        """Return dependency's name -> the labeller's model, for a plug-in's `needs`; {} for an LLM judge.
 
         `key` is the labeller's key in the plug-in's settings. `gold` and `dev` are the plug-in's names for
         training and selection pairs.

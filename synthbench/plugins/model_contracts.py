@@ -72,7 +72,7 @@ class Trainer(Component, ABC):
     can_pause: ClassVar[bool] = False
     """Whether it can stop after the context's share `until` and continue from `resume`."""
     takes_data: ClassVar[bool] = True
-    """Whether it trains on data; if not, `train` refuses them."""
+    """Whether it trains on data; if not, a run that gives it data is refused."""
     takes_weights: ClassVar[bool] = False
     """Whether it follows the context's `weights`."""
 
@@ -101,7 +101,7 @@ class Trainer(Component, ABC):
     def if_unscored(self) -> str:
         """Return the error message for triplets without a teacher's scores; "" if it needs no scores.
 
-        The message has the slot {missing} for what lacks them.
+        {missing} in the message becomes "3 of 9 triplets have no scores of a teacher".
         """
         return ""
 
@@ -135,7 +135,7 @@ class Evaluator(Component, ABC):
     needs_encoder: ClassVar[bool] = False
     """Whether it needs one vector for each text, from an Encoder."""
     takes_searchers: ClassVar[bool] = False
-    """Whether a Searcher (a sparse or late-interaction encoder) will do if it needs an encoder."""
+    """If `needs_encoder`: whether it also takes a Searcher (a sparse or late-interaction encoder)."""
     learns_from: ClassVar[Collection[str]] = ()
     """Splits other than test that it learns from ("train", "dev"); an evaluation may name their sources.
 
@@ -173,8 +173,8 @@ class Evaluator(Component, ABC):
     def sentences(self, task: SyntheticDataset) -> Mapping[str, Sequence[str]] | None:
         """Return the texts that decide each item's score, by the item's id; None if they are unknown.
 
-        Items that share a text err together. Default: a record's texts; for a query, its own text and those
-        of its relevant passages.
+        Items that share a text are taken as dependent. Default: a record's texts; for a query, its own
+        text and those of its relevant passages.
         """
         return texts_by_item(task)
 

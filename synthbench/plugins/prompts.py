@@ -136,7 +136,7 @@ class Prompt(PromptSection):
     def chat(
         self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
     ) -> PromptChat:
-        """Return a request with each slot filled by a text on one line; all draws depend only on `of`.
+        """Return a request with each slot filled by a text on one line; `of` alone seeds all draws.
 
         `exemplars` are shown in place of the prompt's own.
         """
@@ -181,13 +181,13 @@ def drawn_chat(
     *of: object,
     exemplars: Sequence[Exemplar] | None = None,
 ) -> PromptChat:
-    """Draw one of the prompts and return its request; all draws depend only on `of`."""
+    """Draw one of the prompts and return its request; `of` alone seeds all draws."""
     (prompt,) = drawn(prompts, 1, *of, "prompt")
     return prompt.chat(values, *of, exemplars=exemplars)
 
 
 class PromptFile(PromptSection):
-    """The prompts of a method by name; in an experiment file the name of a YAML file, or its content."""
+    """A method's named prompts; an experiment file gives the name of a YAML file, or its content."""
 
     _read_from: Path | None = PrivateAttr(None)
 
@@ -237,7 +237,7 @@ class PromptFile(PromptSection):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names with a prompt, as written in files."""
+        """The names of the prompts that are given, as written in files."""
         return tuple(key for key, field in _keys(type(self)).items() if getattr(self, field) is not None)
 
     def only(self, names: Collection[str]) -> dict[str, Any] | None:

@@ -72,7 +72,7 @@ def _shown(value: object) -> str:
 
 
 def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
-    """Return the permitted keys of the section at a location, through mappings and lists of sections."""
+    """Return the permitted keys of the section at a location, also inside a mapping or list of sections."""
     for key in location:
         field = _fields(schema).get(str(key))
         if field is not None:

@@ -98,9 +98,9 @@ class DropNearDuplicates(_NearDuplicateStep):
     def _in_buckets(
         self, records: Records, places: "NDArray[np.intp]", context: StepContext
     ) -> tuple[TextRows, list[Buckets]]:
-        """Return each record's texts without case, punctuation and white space, and buckets by position.
+        """Return the texts without case, punctuation and white space, and buckets for each text position.
 
-        `places` has each record's place in the order of preference.
+        `places` has each record's place in the order of preference, which numbers the records in the buckets.
         """
         import numpy as np
 

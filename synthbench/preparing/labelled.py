@@ -144,7 +144,7 @@ class KeepBest(WithLabellers):
     """Keep the records whose first two sentences a labeller scores highest, or an LLM's likeliest pairs.
 
     InPars-v2 (Jeronymo et al. 2023) keeps the tenth of an LLM's queries that a reranker scores highest;
-    InPars (Bonifacio et al. 2022) those with the highest mean log-probability of their tokens.
+    InPars (Bonifacio et al. 2022) keeps the queries whose tokens have the highest mean log-probability.
     """
 
     version = 1

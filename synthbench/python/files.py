@@ -81,7 +81,7 @@ def _frame(role: str, data: "Iterable[Any] | Frame") -> "pd.DataFrame":
 
 
 def base_named(base: str | Path | Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the file's `base`
-    """Return a base for a short file; a folder's path is relative to the working folder."""
+    """Return a base model as a short file names it, with an existing path made absolute."""
     if isinstance(base, Mapping):
         return {**base, "model": base_named(base["model"])} if "model" in base else dict(base)
     return str(Path(base).resolve()) if Path(base).exists() else str(base)

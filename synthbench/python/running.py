@@ -137,7 +137,7 @@ def prepared(file: Path, options: Options) -> Iterator[Invocation]:
 
 
 def overrides_of(options: Options) -> Overrides:
-    """Return the options as those of the command line."""
+    """Convert the options to the overrides that the command line would give."""
     assignments = options.get("assignments", {})
     return Overrides(
         profile=options.get("profile"),

@@ -24,7 +24,7 @@ LATER = (2, 5)
 class Known:
     """What is known of a study: dev scores by contender and amount, costs by stage; it grows with each phase.
 
-    `left_out`: recipes without a dev score, and why. `dropped`: those that are not the answer, and why.
+    `left_out`: recipes without a dev score, and why. `dropped`: recipes that are not the answer, and why.
     """
 
     study: Contest
@@ -50,7 +50,7 @@ class Known:
                 self.scores.setdefault(row.contender, {})[row.amount] = scores[row.name]
 
     def leave_out(self, names: Collection[str], why: str) -> None:
-        """Remove recipes from the study, and those whose training starts from them.
+        """Remove recipes from the study, and all recipes whose training starts from a removed one.
 
         Raises UserError if the baseline is among them, or if nothing remains to compare with it.
         """

@@ -20,8 +20,8 @@ class Contender:
     """A recipe as a row of the long file; `run` has all settings of the row.
 
     `reads`: the sources whose amount can vary (AMOUNTS), each with its number of records.
-    `rates`: learning rates to choose from on dev; `rate`: the chosen one, at first the recipe's default; None
-    leaves the run's own. `rate_paths` are the keys of learning rates in the run.
+    `rates`: learning rates to choose from on dev; `rate`: the chosen one, at first the recipe's default; with
+    None, `run` keeps its own. `rate_paths` are the keys of learning rates in `run`.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Contest:
         return {names[0]: tuple(names) for names in found.values()}
 
     def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the sections of generated parts without their steps; those of a run's start come first."""
+        """Yield the run's generated `data` parts without `prepare`, after those of its `starts_from`."""
         contender = self.contenders[name]
         if contender.starts_from:
             yield from self._methods(contender.starts_from)
@@ -108,7 +108,7 @@ class Contest:
         return max(self.contenders[name].available for name in self.groups[group])
 
     def with_starts(self, rows: Iterable[PhaseRow]) -> list[PhaseRow]:
-        """Return the rows and those whose training they start from, which come first."""
+        """Return the rows, each preceded by the rows whose trained models it starts from."""
         found: dict[PhaseRow, None] = {}
         for row in rows:
             chain = [row]

@@ -1,4 +1,4 @@
-"""What stages cost, estimated or paid, and the price of a recipe's data that follows."""
+"""What stages cost, estimated or paid, and the prices of recipes' data computed from these costs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

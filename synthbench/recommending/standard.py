@@ -1,4 +1,4 @@
-"""Standard tasks for a study without gold pairs: those whose words are most like those of its texts."""
+"""Choose standard tasks for a study without gold pairs: tasks with words like its texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -89,7 +89,7 @@ def recommender_of(
 def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the long file with a source `dev`, if there is one.
 
-    It is the `given` one, else the dev part of the source of which the test set is a part.
+    The source is `given`; without it, the dev part of the source that the test set was divided from.
     """
     sources = {**long["sources"], **({} if given is None else {DEV: given})}
     part = sources.get(TEST, {}).get("part")

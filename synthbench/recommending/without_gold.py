@@ -72,7 +72,7 @@ def with_dev_sets(
 
 
 def is_of_search(contest: Contest, experiment: Experiment) -> bool:
-    """Return whether the study is about search: its test set is no scored pairs, or it has only passages."""
+    """Return whether a test set is not of scored pairs, or the study has passages but no sentences."""
     tested = experiment.sources.get(TEST)
     if tested is not None and tested.record_kind != RecordKind.SCORED_PAIR:
         return True
@@ -108,7 +108,7 @@ def _divided(contest: Contest, experiment: Experiment, name: str) -> Contest:
 def _texts_of(task: StandardTask, contest: Contest, files: PhaseFiles, overrides: Overrides) -> list[str]:
     """Return the texts of a standard task's dev part, or of the data that the profile puts in its place.
 
-    Raises UserError if it can't be read here.
+    Raises UserError if the task can't be read on this machine.
     """
     base = contest.contenders[contest.baseline].run["train"]["base"]
     rows = {"untrained": {"train": {"trainer": "none", "base": base}}}

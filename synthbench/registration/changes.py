@@ -16,7 +16,7 @@ MOST_CHARACTERS = 60
 
 
 def changes(old: Registration, new: Registration) -> tuple[str, ...]:
-    """Return what `new` declares otherwise than `old`; names of experiments do not count."""
+    """Return the differences of `new` from `old`, each in words; names of experiments do not count."""
     return (*_seeds(old, new), *_rows(old, new), *_tests(old, new), *_claims(old, new))
 
 
@@ -49,7 +49,7 @@ def _renamed(old: Registration, new: Registration) -> Mapping[str, str]:
 
 
 def _is_same(old: Registration, former: str, new: Registration, label: str) -> bool:
-    """Return whether two rows have equal models for their common seeds; without any, equal recipes."""
+    """Return whether two rows have equal models for common seeds or, without common seeds, equal recipes."""
     theirs, ours = old.models(former), new.models(label)
     if common := theirs.keys() & ours.keys():
         return all(theirs[seed] == ours[seed] for seed in common)

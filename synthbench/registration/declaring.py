@@ -20,7 +20,7 @@ LENGTH = 16
 
 
 def declared_sets(plan: Plan, items: Mapping[Identity, tuple[Identity, int]]) -> Iterator[DeclaredSet]:
-    """Yield each test set and way of scoring it once; `items`: stage -> hash and number of its items."""
+    """Yield each pair of test set and scoring once; `items`: stage -> (hash of its items, their number)."""
     found = {}
     for run in plan.runs:
         for name, stage in run.evaluations.items():

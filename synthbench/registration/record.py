@@ -50,9 +50,9 @@ class Earlier(_Sealed):
     """An earlier registration that shares test items with the later one.
 
     `num_scores`: how many of its scores were in the store. `num_missing`: how many of its runs had no score
-    there, because they failed, were cut off, or were removed; `missing` names the first of them.
-    `was_scored`: whether a run of it has made scores. `is_pilot`: whether the later one has the same name, or
-    one of its rows.
+    there, because they failed, were cut off, or were removed; `missing` names the first of these runs.
+    `was_scored`: whether any of its runs made scores. `is_pilot`: whether both have the same experiment name,
+    or a row in common.
     """
 
     hash: Identity
@@ -61,13 +61,13 @@ class Earlier(_Sealed):
     overrides: Texts = ()
     num_seeds: int
     num_comparisons: int
-    num_items: int = Field(description="items that both have")
+    num_items: int = Field(description="number of shared test items")
     num_scores: int = 0
     was_scored: bool = False
     num_missing: int = 0
     missing: Texts = ()
     is_pilot: bool = False
-    changed: Texts = Field((), description="what it had changed after scores had been seen")
+    changed: Texts = Field((), description="its changes after scores had been seen")
 
     @property
     def title(self) -> str:
@@ -113,7 +113,7 @@ class Registration(_Sealed):
 
     layout: Literal[1] = 1
     time: str = Field(description="UTC, by the clock of the machine")
-    synthbench: str = Field(description="version")
+    synthbench: str = Field(description="synthbench's version")
     experiment: str
     overrides: Texts
     settings: dict[str, Any] = Field(description="settings that all rows have in common")
@@ -127,7 +127,7 @@ class Registration(_Sealed):
     num_comparisons: int = Field(description="compared rows times primary columns")
     rule: str = Field("", description="over which noise and in which family comparisons are decided")
     file: dict[str, Any] = Field(description="the resolved experiment file, without secrets")
-    before: Identity = Field("", description="hash of the registration before it on any of these items")
+    before: Identity = Field("", description="hash of the latest earlier registration of any of these items")
     history: History = History()
 
     @property

@@ -31,8 +31,8 @@ class Overlap(_Result):
     num_items: int
     sharing: dict[str, int] = Field(description="check -> items with any sentence in the training data")
     whole: dict[str, int] = Field(description="check -> items with all sentences in the training data")
-    as_pairs: int = Field(description="items with a pair that is also a training pair, normalised")
-    by_part: dict[str, int] = Field(description="part of the data -> items that share a sentence, normalised")
+    as_pairs: int = Field(description="items that share a normalised pair with the training data")
+    by_part: dict[str, int] = Field(description="part of the data -> items that share a normalised sentence")
 
 
 class RecordExcerpt(_Result):
@@ -53,7 +53,7 @@ class DataExcerpt(_Result):
 
 
 class SharedRecords(_Result):
-    """Records for one sentence, equal in all data sets of `stages`; `num_records` is their number in full."""
+    """Some records for one sentence, equal in all data sets of `stages`; `num_records` counts all of them."""
 
     stages: tuple[str, ...]
     records: tuple[RecordExcerpt, ...]
@@ -139,7 +139,7 @@ class RunResult(_Result):
     seed: int
     is_seeded: bool = Field(True, description="whether the seed changes the score; if not, there is one run")
     identity: str
-    parameters: dict[str, Any] = Field(default_factory=dict, description="dotted configuration paths")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="dotted setting -> value")
     is_of_file: bool = added_field(False, "whether overrides left the row unchanged")
     chosen: dict[str, Any] = Field(default_factory=dict, description="settings that `select` chose on dev")
     num_starts: int = Field(1, description="trainings started; dev scores chose the one that was finished")

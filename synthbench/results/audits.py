@@ -51,7 +51,7 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
 
 
 def _cost(audit: Stage, artifacts: Artifacts) -> LabelCost | None:
-    """Return the cost of the stages behind the labels but not behind gold; None if the labels are gone."""
+    """Return the cost of the labels, without the stages that also made gold; None if the labels are gone."""
     labels = audit.inputs["data"]
     if not artifacts.has_dataset(labels.identity):
         return None

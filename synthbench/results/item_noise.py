@@ -45,7 +45,7 @@ def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artif
 
     Each ItemNoise has the rows at one point, and the rows shown once for all points. Left out: rows whose
     noise between seeds is unknown, and evaluators that can't compute how items influence their score. Rows
-    scored on different items, because pairs in their data were dropped, are not compared. Results are cached.
+    are not compared if their scored items differ, as after dropping leaks. Results are cached.
     """
     whole = analysis.options.model_copy(update={"columns": None})
     columns = column_sources(analysis.result, whole, analysis.measurements)
@@ -74,14 +74,14 @@ def _rows_at(point: Coordinates, rows: Mapping[RowKey, Runs]) -> dict[str, Runs]
 
 @dataclass(frozen=True)
 class _Scored:
-    """A row's scores in a column: by seed, one for each test set."""
+    """A row's scores in a column: seed -> a score for each test set."""
 
     by_seed: Mapping[int, tuple[TaskScores, ...]]
     is_seeded: bool
 
 
 def _scored(column: ColumnSource, rows: Mapping[str, Runs]) -> dict[str, _Scored]:
-    """Return the rows whose noise between seeds is known, with the seeds that have all sets of the column."""
+    """Return the rows whose noise between seeds is known, without seeds that lack a test set's score."""
     found = {}
     for name, runs in rows.items():
         by_seed: dict[int, tuple[TaskScores, ...]] = {}
@@ -184,7 +184,7 @@ def _of_column(point: Coordinates, over: Sequence[Measurement], *, is_average: b
 
 @dataclass(frozen=True)
 class _Read:
-    """One evaluation's influences and its items; equal items have equal keys."""
+    """One evaluation's items, their influences (`values`), and a `key` that is equal for the same items."""
 
     key: bytes
     items: TestItems

@@ -82,7 +82,7 @@ class FileTable:
         raise self._refusal("which column holds the texts?", texts, *keys)
 
     def two_texts(self, other: Column | None) -> tuple[Column, Column]:
-        """Return the two columns of a pair's texts, which are not `other`.
+        """Return the two columns of a pair's texts, leaving out the column `other`.
 
         They are the only two, or the only two with names that match, such as question1 and question2. Raises
         UserError naming the candidates.
@@ -103,7 +103,10 @@ class FileTable:
         raise self._refusal("which two columns hold the texts?", texts, *keys)
 
     def score_column(self, texts: Sequence[Column]) -> Column:
-        """Return the column of the scores: by name and content, numbers before classes; raises UserError."""
+        """Return the column of numbers that is the only one or named as scores, else that of classes.
+
+        Raises UnguessedError.
+        """
         numbers, classes = self.score_columns(texts)
         for columns in (numbers, classes):
             named = [column for column in columns if _is_named(column, SCORE_NAMES)]
@@ -163,7 +166,7 @@ def raise_first(faults: Faults) -> None:
 
 
 def number_of(cell: object) -> float | None:
-    """Return a cell's number, None without one. Decimal commas count: the reader refuses them with advice."""
+    """Return a cell's number, None if it holds none; a decimal comma is read as a point."""
     try:
         number = number_in(cell.replace(",", ".") if isinstance(cell, str) else cell)
     except ValueError:

@@ -238,7 +238,7 @@ def _first_form(folder: Path, name: str) -> list[Path]:
 
 
 def _numbered(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield each file after a suffix for its name: "" for the first, then " 1", " 2", ..."""
+    """Yield (suffix for the name, file): the suffix is "" for the first file, then " 1", " 2", ..."""
     yield from ((f" {number}" if number else "", path) for number, path in enumerate(paths))
 
 
@@ -249,7 +249,7 @@ def _rows(paths: Sequence[Path], problems: Faults) -> Iterator[tuple[Path, int, 
 
 
 def _texts(paths: Sequence[Path], problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
-    """Yield the id and text of each line. A line without text is counted in `content`, or a fault if None."""
+    """Yield each line's id and text; lines without text are counted in `content`, or faults without it."""
     seen = FirstLines()
     for path, number, row in _rows(paths, problems):
         try:

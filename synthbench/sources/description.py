@@ -101,7 +101,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
     )
 
     key: ClassVar[str]
-    """The field that names what is read, such as `file`; it determines the kind of a source in a file."""
+    """The field that names what is read, such as `file`; a section that has it is a source of this kind."""
     sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = added_field(
         None,

@@ -45,7 +45,7 @@ MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
 
 
 def _where(column: str) -> str:
-    """Return the key of a `where` column in a row; no field has such a name."""
+    """Return the key under which rows hold a column of `where`; no field has such a name."""
     return f"where.{column}"
 
 
@@ -216,7 +216,7 @@ def rows(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
 
 
 def _sentences(path: Path) -> Iterator[tuple[int, str]]:
-    """Return the lines of a text; raises UserError if it is a table."""
+    """Return (line number, line) of a text file; raises UserError if it is a table."""
     lines = read_lines(path)
     tabs = {line.count("\t") for line in lines}
     if len(lines) > 1 and len(tabs) == 1 and 0 not in tabs:
@@ -265,7 +265,7 @@ def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[
 
 
 def parquet_rows(path: Path, picked: Collection[str | int] = ()) -> Iterator[Row]:
-    """Yield (number, row); raises UserError if the file is unreadable or two columns have a picked name."""
+    """Yield (number, row); raises UserError if the file is unreadable or a picked name has two columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -282,7 +282,7 @@ def parquet_rows(path: Path, picked: Collection[str | int] = ()) -> Iterator[Row
 
 
 def _named(path: Path, rows: Iterator[Row], columns: FileColumns, problems: Faults) -> Iterator[Row]:
-    """Yield each field's value from rows with named columns."""
+    """Yield (row number, field -> value) from rows with named columns; a missing column is a fault."""
     for number, row in rows:
         absent = [str(column) for column in columns.picked.values() if column not in row]
         if absent:

@@ -170,7 +170,7 @@ def _table_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair
 
 
 def _cells(task: Task, path: Path, number: int, line: str, problems: Faults) -> list[str]:
-    """Return a line's cells; if their number is wrong, note the fault and return none."""
+    """Return a line's cells; if their number is wrong, note the fault and return []."""
     cells = line.split("\t")
     if len(cells) in task.columns:
         return cells
@@ -215,7 +215,8 @@ def read_transfer(
     """Read a transfer task's split: sentences whose `label` is the class; for MRPC, pairs with score 1 or 0.
 
     As in SentEval, a sentence is its words joined by single spaces, and in files of one class each an empty
-    sentence (CR has four) counts as a full stop. Files are UTF-8, or else read as latin-1. Both leave a note.
+    sentence (CR has four) counts as a full stop. Files that are not UTF-8 are read as latin-1. A note tells
+    of such sentences and such files.
     `expected` is the required number of records; None: the published number of every part, 0: any.
 
     Raises one UserError for all faults, with file and line, or for unexpected sizes.

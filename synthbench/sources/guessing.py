@@ -212,7 +212,7 @@ class _Scale:
     found: str
     blank: int
     informative: float = 1.0
-    """The share of pairs that help to detect differences: of two classes, twice the rarer one's share."""
+    """The share of pairs that help to detect differences; for binary gold, twice the rarer score's share."""
     is_binary: bool = False
 
 
@@ -258,7 +258,7 @@ def _check_points(table: FileTable, column: Any, cells: Sequence[Any]) -> None: 
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:
-    """Return the narrowest usual range of all numbers; for two values or without one, minimum and maximum."""
+    """Return the narrowest usual range of all numbers; (minimum, maximum) if none fits or for two values."""
     low, high = min(numbers), max(numbers)
     containing = [scale for scale in SCALES if scale[0] <= low and high <= scale[1]]
     if len({*numbers}) == 2 or not containing:

@@ -112,7 +112,7 @@ def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, con
 
 
 def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows that `datasets` reads from these files; given an id, it ignores the commit when offline."""
+    """Yield the rows of these files. `datasets` gets files, not an id: offline it would ignore the commit."""
     import datasets
 
     file_format = "parquet" if paths[0].suffix == ".parquet" else "json"

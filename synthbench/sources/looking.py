@@ -21,7 +21,7 @@ TESTED = "test"
 def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
     """Yield a line for each finding: those of each source, then those on parts, leaks, lengths and languages.
 
-    Gold is divided as a short file divides it. Raises UserError if the base lacks the texts' language.
+    Gold is divided by `SHARES`, as in a short file. Raises UserError if the base lacks the texts' language.
     """
     contents: dict[str, Content] = {}
     for name, guess in sources.items():
@@ -56,7 +56,7 @@ def _languages(sources: Mapping[str, Guess]) -> Mapping[str, list[str]]:
 def check_language(guess: Guess, name: str, reader: str, known: Collection[str]) -> None:
     """Raise UserError if texts are surely in a language that a base or recipe does not know.
 
-    `known` are its languages, empty: any.
+    `reader` is the name of the base or recipe, `known` are its languages; empty: any.
     """
     if known and guess.language is not None and guess.language not in known:
         raise UserError(
@@ -87,7 +87,7 @@ def _leaks(contents: Mapping[str, Content]) -> Iterator[str]:
 
 
 def _lengths(sources: Mapping[str, Guess], base: str) -> Iterator[str]:
-    """Yield how many texts are longer than the base reads, or a line that it is not on this machine."""
+    """Yield how many texts the base truncates, or a line saying that the base is not on this machine."""
     try:
         reader = tokenizer_and_limit(Pretrained(model=base))
     except UserError:

@@ -85,7 +85,7 @@ class _Filling:
         self._room[split] -= 1
 
     def furthest_behind(self, classes: Sequence[str]) -> Split:
-        """Return the part furthest behind its share of these classes, preferably one with room for them."""
+        """Return the part furthest behind its share of these classes; of parts with room, if any have it."""
         numbers = Counter(classes)
         fitting = [split for split, room in self._room.items() if room >= len(classes)]
 

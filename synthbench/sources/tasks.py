@@ -20,8 +20,8 @@ CLASSIFICATION: tuple[Layout, ...] = ("file per class", "sst", "trec")
 class Task:
     """A standard task.
 
-    `parts` gives, for each split, the name parts of its files and the published number of scored pairs
-    (queries, sentences) of each, 0 if unknown; `files` are file names in `folder`, with {} for the part.
+    `parts` maps each split to its parts, such as MSRpar, each with its published number of scored pairs
+    (queries, sentences), 0 if unknown; `files` are file names in `folder`, with {} for the part.
     `columns` are the permitted numbers of columns of similarity tasks. `left_out` names parts that copies of
     the data may hold but that are not scored. `input_lines` is the number of released input lines, if only
     the first ones are scored. `hub_files` are patterns with {} for the hub's split name, at the commit

@@ -26,7 +26,7 @@ GOLD = "gold"
 
 @dataclass(frozen=True)
 class AuditLabels(Operation):
-    """Compares the intended labels of the "data" input with judged ones, or with a "gold" input's."""
+    """Compares the labels of the "data" input with an oracle's, people's or the "gold" input's labels."""
 
     kind: ClassVar[str] = "audit"
     version: ClassVar[int] = 1

@@ -20,7 +20,7 @@ from synthbench.stages.plugin_calls import PluginOperation, checked_return
 
 @dataclass(frozen=True)
 class ReadSource(Operation):
-    """Reads sentences or gold pairs as records."""
+    """Reads the records of a source."""
 
     kind: ClassVar[str] = "source"
     comes_first: ClassVar[bool] = True

@@ -57,8 +57,8 @@ class Train(PluginOperation[Trainer]):
 
     Checkpoints are selected on "dev:..." inputs, and on the records with split "dev" of "dev-part:..."
     inputs. `parts` and `dev_parts` name the data in messages. With `until` below 1, the training pauses after
-    that share of its steps. A "paused" input is a paused training, or the choice of one, that is resumed with
-    its own seed. A "start" input is the model to start from.
+    that share of its steps. A "paused" input is the paused training to resume with its own seed, or the stage
+    that chooses it. A "start" input is the model to start from.
     """
 
     kind: ClassVar[str] = "train"

@@ -180,10 +180,10 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
 
 
 def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
-    """Return the minimum detectable difference: found significant at 5 %, with its sign, with this power.
+    """Return the minimum detectable difference: the test finds it, at 5 % and with its sign, with this power.
 
-    It is that of a typical comparison, by the noncentral t distribution: the root mean square of the standard
-    errors, the median degrees of freedom, and the median half width in standard errors. None without noise.
+    Computed by the noncentral t distribution for a typical comparison: root mean square of the standard
+    errors, median degrees of freedom, median half width in standard errors. None without noise.
     """
     from statistics import median
 

@@ -1,4 +1,4 @@
-"""A figure of scores against costs; the Pareto frontier has the rows that no row at equal cost beats."""
+"""A figure of scores against costs; no row beats one on the Pareto frontier at equal or lower cost."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -241,7 +241,7 @@ def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, 
 
 
 def _runs_of(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
-    """Return the runs that the column's score is a mean of, each once."""
+    """Return the runs whose scores the column averages, each once."""
     found = {run.identity: run for one in source.measurements for run in one.runs(runs)}
     return list(found.values())
 
@@ -258,7 +258,7 @@ def _row_at_cost(row: Row, group: int, spent: RowSpending | None) -> RowAtCost:
 
 
 def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
-    """Return the Pareto-optimal (cost, score) points: none is better in one and no worse in the other."""
+    """Return the indices of Pareto-optimal (cost, score) points: no different point is as good in both."""
     return frozenset(
         index
         for index, (cost, mean) in points.items()

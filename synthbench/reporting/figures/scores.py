@@ -188,7 +188,7 @@ def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, of_row: Loo
 
 
 def _label_lines(panel: "Axes", lines: Sequence[_PlotLine]) -> None:
-    """Write the labels of the lines at a panel; its line heights are those of all panels."""
+    """Write the labels of the lines beside a panel, and set the panel's y axis."""
     panel.set_ylim(len(lines) - 0.4, -0.6)
     panel.set_yticks(range(len(lines)), [line.label for line in lines])
     for label, line in zip(panel.get_yticklabels(), lines, strict=True):

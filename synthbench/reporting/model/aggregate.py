@@ -18,8 +18,8 @@ Runs = tuple[RunResult, ...]
 class Measurement:
     """The measurement in a column: an evaluator's main score on a test set.
 
-    `coordinates` are values of the axes in `table.across`. `label` is the shortest unambiguous name: the test
-    set, with the evaluator if several score it; else the coordinates; else both.
+    `coordinates` are values of the axes in `table.across`. `label` is the shortest unique name: the test set
+    (with the evaluator if several score it), the coordinates, or both.
     """
 
     task: str

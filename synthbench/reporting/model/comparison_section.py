@@ -55,7 +55,7 @@ def _role(column: ColumnComparisons) -> str:
 def _notes(analysis: Analysis) -> tuple[str, ...]:
     """Return the notes: stars, columns, rows that are not compared, minimum detectable differences.
 
-    The table's notes say which comparisons are primary, and what seeds redraw.
+    The table's notes say which comparisons are primary, and what varies with the seed.
     """
     columns = analysis.comparisons
     groups = (
@@ -90,7 +90,7 @@ def _families(analysis: Analysis) -> Iterator[str]:
 
 
 def _items_text(analysis: Analysis) -> str:
-    """Say which items err together."""
+    """Return words on which items have dependent errors."""
     if any(each.is_of_earlier_version for each in analysis.result.item_noise):
         return "items are taken as independent, since the result is of an earlier version"
     if any(each.lacks_sentences for each in analysis.result.item_noise):

@@ -32,9 +32,9 @@ class Comparison:
     """One row minus its baseline in one column; scores in [-1, 1] or [0, 1].
 
     `over_seeds` generalises to other seeds on the same test items, `over_items` also to other test items;
-    None if that noise is unknown. In `by_components`, all items that a chain of shared sentences joins err
-    together. `refusal` says why the two can't be compared. `finding` is what the family says; None if the
-    comparison is not tested.
+    None if that noise is unknown. `by_components` takes all items linked by a chain of shared sentences
+    as dependent. `refusal` says why the two can't be compared. `finding` is the difference with p value and
+    interval adjusted for the family; None if the comparison is not tested.
     """
 
     row: RowKey

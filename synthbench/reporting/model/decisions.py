@@ -35,8 +35,8 @@ class TestedFamily:
 class Decisions:
     """The comparisons of rows with baselines (`columns`), each with its family and test result.
 
-    `best` compares all pairs of rows, for `table.best`. `primary`, `below` and `pairs` say how many
-    comparisons of each family were tested together.
+    `best` compares all pairs of rows, for `table.best`. `primary`, `below` and `pairs` (for `best`) say how
+    many comparisons of each family were tested together.
     """
 
     columns: tuple[ColumnComparisons, ...]
@@ -51,7 +51,7 @@ class Decisions:
         return bool(self.primary.number or self.pairs.number)
 
     def of(self, family: Family) -> Iterator[tuple[ColumnSource, Comparison]]:
-        """Yield the comparisons of a family with their columns, tested or not."""
+        """Yield (column, comparison) for all comparisons of a family, tested or not."""
         for column in self.best if family == "best" else self.columns:
             yield from ((column.source, each) for each in column.comparisons if each.family == family)
 
@@ -85,8 +85,8 @@ def decide(
 ) -> Decisions:
     """Assign comparisons to families and test each family; `pairs` has all pairs of rows, for the best row.
 
-    The family "below" has the single test sets of primary averages. All of it is tested together, but a
-    finding is kept only where the same comparison is significant on an average of this test set.
+    The family "below" has the comparisons on single test sets of primary averages. They are tested together;
+    a finding is kept only if the same rows differ significantly in a primary average with this test set.
     """
     primary = primary_columns(columns, options)
     averages = {each: {part.measurements[0] for part in each.parts} for each in primary if each.parts}

@@ -113,8 +113,8 @@ def one_set(task: str, evaluator: str) -> frozenset[tuple[str, str, Axes]]:
 def _independent(sets: Sequence[Sequence[PairErrors]], num_averaged: int) -> PairErrors:
     """Return the errors of an average from the errors of its test sets, which count as independent.
 
-    Each of `sets` holds the errors of one test set, several if the average has it at several coordinates or
-    by several evaluators. Errors of the same items count as perfectly correlated, the worst case.
+    Each of `sets` holds the errors of one test set: several if the average contains the set at several
+    coordinates or with several evaluators. These count as perfectly correlated, the worst case.
     """
     found = []
     for index in (0, 2):

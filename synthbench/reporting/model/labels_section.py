@@ -40,7 +40,7 @@ def labels_section(analysis: Analysis) -> ReportSection | None:
 
 
 def labels_block(name: str, rows: _Judged) -> Block:
-    """Return quality, biases, costs and agreement of the labels of one audit, by their rows' names."""
+    """Return the block of one audit: quality, biases, costs and agreement of the labels of each row."""
     qualities = {row: quality for row, (_, quality) in rows.items()}
     grids = [*quality_grids(qualities), _costs(rows)]
     if len(rows) > 1:

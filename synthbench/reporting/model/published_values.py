@@ -21,7 +21,7 @@ from synthbench.reporting.model.table import (
 from synthbench.reporting.results import RunResult, TaskScores
 
 PART_MARK = " #"
-"""Separates test set and part of the data in a published column of numbers of records: "MRPC #silver"."""
+"""Comes between test set and part of the data where a paper gives numbers of records: "MRPC #silver"."""
 _LANGUAGE_MODEL = linear_pattern(r"^data\.[^.]+\.(?:language_model|seq2seq)\.model")
 _CHANGES = ("--profile", "--set")
 Shown = tuple[Row, str, PublishedCell]
@@ -206,7 +206,7 @@ def published_legend(table: Table) -> Iterator[str]:
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
-    """Yield a text per difference of rows, naming them unless all rows have it; then one text for columns."""
+    """Yield a text per difference in rows, with its rows unless all have it; then one text on all columns."""
     columns: dict[str, None] = {}
     for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
         having = [each for each in shown if difference in each[2].differences]

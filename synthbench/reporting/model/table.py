@@ -117,7 +117,7 @@ class MeasurementDifference:
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """A paper's figure, as printed; with a `refusal` it is not comparable and not shown."""
+    """A paper's value, as printed; with a `refusal` it is not comparable and not shown."""
 
     value: str
     standard_deviation: str
@@ -134,7 +134,7 @@ class PublishedCell:
 
     @property
     def text(self) -> str:
-        """The figure without marks."""
+        """The value and its standard deviation, without marks."""
         return f"{self.value} ± {self.standard_deviation}" if self.standard_deviation else self.value
 
 

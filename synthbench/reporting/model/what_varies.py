@@ -10,7 +10,7 @@ from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingre
 
 ORDER, SAMPLE, MODEL, GENERATION = "order of training", "sample of", "training of", "generation"
 ANEW, REUSED, ONCE = "anew", "reused", "once"
-"""How seeds drew: each anew; from its own samples, but with the same random numbers; once for all seeds."""
+"""Each seed draws anew; each draws from its own samples with the same random numbers; all share one draw."""
 MOST_NAMES = 4
 PREPARED = "data"
 """The role of the data that steps prepare."""

@@ -8,7 +8,7 @@ from synthbench.worlds import MODEL_PREFIX, NAME
 
 
 def world_warning(result: ExperimentResult) -> Iterator[str]:
-    """Name in one line the generated data and models that a result uses; nothing without any."""
+    """Name in one line the generated data and models that a result uses; yields nothing if it uses none."""
     names = {name for name, _ in result.revisions}
     asked = [data for run in result.runs for data in run.datasets if _is_simulated(data)]
     found = {

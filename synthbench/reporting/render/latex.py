@@ -139,7 +139,7 @@ def _widest(texts: Iterable[str]) -> float:
 
 
 def _content(lines: Sequence[str], width: float) -> Typeset:
-    """Return a tabular with its height: environment and rules are four of its lines, but 1.5 lines high."""
+    """Return a tabular with its height; its four lines for environment and rules are 1.5 lines high."""
     return Typeset(lines, width, LINE_HEIGHT * (len(lines) - 2.5))
 
 

@@ -120,7 +120,7 @@ def _template() -> "Template":
 
 @dataclass(frozen=True)
 class Reproducing:
-    """The commands that reproduce a result, and facts on it as (name, value).
+    """The commands that reproduce a result, and its properties (`facts`) as (name, value).
 
     `file` is the experiment file in the commands, "" if the result does not contain its text.
     """

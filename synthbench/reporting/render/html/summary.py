@@ -25,7 +25,7 @@ class Summary:
 
 
 def summarize(analysis: Analysis) -> Summary:
-    """Return the summary: significant differences, and primary comparisons without a significant one."""
+    """Return the summary: significant differences, pairs of rows without one, and pairs without a test."""
     pairs = _pairs(analysis.comparisons)
     statements = [
         (compared[0][1].about, text)
@@ -43,7 +43,7 @@ def summarize(analysis: Analysis) -> Summary:
 
 
 def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
-    """Return the comparisons of primary columns, and of test sets below them, by pair of rows."""
+    """Return by pair of rows the primary comparisons, and others that have a test result."""
     found: dict[Pair, list[Compared]] = {}
     for column in columns:
         for each in column.comparisons:

@@ -25,7 +25,7 @@ CHECKS = ("exact", "normalised", "13-gram", "near-duplicate")
 
 @dataclass(frozen=True)
 class ShownData:
-    """One data set: title, facts as (name, value), and records."""
+    """One data set: title, size, properties (`facts`) as (name, value), key figures, and sample records."""
 
     title: str
     size: str
@@ -36,7 +36,7 @@ class ShownData:
 
 @dataclass(frozen=True)
 class ShownSentence:
-    """A sentence and the data sets' records for it: `header`, and lines of data set, score and texts."""
+    """A sentence's records as a table: `header`, then a block for each data set or several equal ones."""
 
     sentence: str
     header: Line
