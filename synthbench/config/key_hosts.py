@@ -73,10 +73,9 @@ def unallowed_hosts(llms: Iterable[NamedLLM]) -> frozenset[str]:
 
 def _unallowed(llms: Iterable[NamedLLM]) -> Iterator[tuple[NamedLLM, str, str]]:
     named = frozenset(os.environ.get(VARIABLE, "").lower().replace(",", " ").split())
-    for llm in llms:
-        for variable, host in _sent(llm):
-            if host not in named and host not in _allowed().get(variable, ()):
-                yield llm, variable, host
+    sent = [(llm, *to) for llm in llms for to in _sent(llm) if to[1] not in named]
+    allowed = _allowed() if sent else {}
+    yield from (each for each in sent if each[2] not in allowed.get(each[1], ()))
 
 
 def _sent(llm: NamedLLM) -> Iterator[tuple[str, str]]:
@@ -126,8 +125,8 @@ def _allowed() -> dict[str, list[str]]:
         return _ALLOWED.validate_json(file.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        reason = first_fault(error) if isinstance(error, ValidationError) else error
+    except (OSError, ValidationError) as error:
+        reason = error.strerror if isinstance(error, OSError) else first_fault(error)
         raise UserError(f"{file}: the allowed hosts can't be read: {reason}; mend or delete it") from error
 
 

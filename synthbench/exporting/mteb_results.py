@@ -198,7 +198,7 @@ def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
     source = measured.source
     if measured.evaluator != "sts" or not isinstance(source, TaskSource):
         raise UserError("mteb has no such task: exported are scores by mteb, and by sts on standard tasks")
-    if source.task not in TASK_IDS or source.subsets or source.part or source.split != "test":
+    if source.task not in TASK_IDS or not source.is_whole_test:
         hint = "; SICK-R-all is all of it" if source.task == "SICK-R" else ""
         raise UserError(f"mteb has no task on {source.task} {source.split} as it is read here{hint}")
     if not measured.is_encoder:

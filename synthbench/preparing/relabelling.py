@@ -89,7 +89,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
     rankings: tuple[Labeller, ...] = Field(
         DEFAULT,
         min_length=1,
-        description="labellers, each of which ranks a query's candidates; {sentence1} is the query,"
+        description="labellers; each ranks a query's candidates; {sentence1} is the query,"
         " {sentence2} the passage. Default: an LLM by two questions, with log-probabilities",
     )
     prompts: RankingPrompts | None = added_field(
