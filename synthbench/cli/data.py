@@ -160,7 +160,7 @@ def convert_dataset(
 
 def _passages(path: Path) -> "SyntheticDataset":
     """Read a data set of passages, or cut documents into passages of the default size."""
-    from synthbench.data.dataset import MANIFEST_FILE
+    from synthbench.data.manifest import MANIFEST_FILE
     from synthbench.sources.description import Roots
     from synthbench.sources.documents import MARKDOWN, PDF, DocumentsSource
 

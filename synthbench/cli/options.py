@@ -32,7 +32,8 @@ AllowCode = Annotated[
     bool,
     typer.Option(
         "--allow-code",
-        help="Run Python files in the experiment's folder, models' own code, and commands that serve LLMs.",
+        help="Run Python files in the experiment's folder, models' own code and commands that serve LLMs;"
+        " connect to its remote Ray cluster.",
     ),
 ]
 AllowHosts = Annotated[

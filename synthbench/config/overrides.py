@@ -191,7 +191,14 @@ def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[st
 
 
 def without_removed(document: Document) -> Document:
-    """Drop keys set to null, except in `defaults`, `variants` and `grid`: their patches are applied later."""
-    patches = ("defaults", "variants", "grid")
-    data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
-    return Document({key: value for key, value in data.items() if value is not None}, document.locations)
+    """Drop keys set to null, except in `defaults`, `variants` and `grid`: their patches are applied later.
+
+    An unknown top-level key stays, so that the schema reports it.
+    """
+    patches, known = ("defaults", "variants", "grid"), ExperimentSection.model_fields
+    data = {
+        key: value if key in patches else without_nulls(value)
+        for key, value in document.data.items()
+        if value is not None or key not in known
+    }
+    return Document(data, document.locations)

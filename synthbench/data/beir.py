@@ -4,8 +4,9 @@ from itertools import chain, count
 from pathlib import Path
 
 from synthbench.base.errors import UserError
-from synthbench.data.dataset import SyntheticDataset, write_manifest
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import replacing, write_json_lines
+from synthbench.data.manifest import write_manifest
 from synthbench.data.records import RecordKind
 
 KINDS = (RecordKind.PAIR, RecordKind.TRIPLET)

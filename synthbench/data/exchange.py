@@ -15,8 +15,9 @@ from synthbench.base.durability import sync_tree
 from synthbench.base.errors import UserError
 from synthbench.base.escaping import harmless, markdown_text
 from synthbench.base.patterns import linear_pattern
-from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.importing import import_file, no_hint
+from synthbench.data.manifest import MANIFEST_FILE, Manifest
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
 

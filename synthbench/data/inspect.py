@@ -176,19 +176,28 @@ def _used_range(table: pa.Table) -> tuple[float, float] | None:
 
 def _repetition(dataset: SyntheticDataset) -> dict[str, Any]:
     rows = list(dataset.text_rows())
+    unordered = {_unordered(*each) for each in zip(rows, _numbers_ordered(dataset), strict=True)}
     nearly = [tuple(map(normalised, row)) for row in rows]
     return {
         "num_identical": sum(len(set(row)) < len(row) for row in rows),
         "num_nearly_identical": sum(len(set(row)) < len(row) for row in nearly),
         "num_duplicates": len(rows) - len(set(rows)),
-        "num_unordered_duplicates": len(rows) - len({_unordered(row, dataset.kind) for row in rows}),
+        "num_unordered_duplicates": len(rows) - len(unordered),
     }
 
 
-def _unordered(row: tuple[str, ...], kind: RecordKind) -> tuple[str, ...]:
-    """Sort the texts without an order: a pair's sentences, a ranking's candidates, a triplet's negatives."""
-    num_ordered = {RecordKind.RANKING: 1, RecordKind.TRIPLET: 2}.get(kind, 0)
-    return (*row[:num_ordered], *sorted(row[num_ordered:]))
+def _numbers_ordered(dataset: SyntheticDataset) -> list[int]:
+    """Return how many of each record's first texts have an order.
+
+    A pair's sentences, a ranking's candidates and a triplet's negatives have none.
+    """
+    if dataset.kind == RecordKind.RANKING and "further_queries" in dataset.table.column_names:
+        return [1 + len(further or ()) for further in dataset.column("further_queries")]
+    return [{RecordKind.RANKING: 1, RecordKind.TRIPLET: 2}.get(dataset.kind, 0)] * len(dataset)
+
+
+def _unordered(row: tuple[str, ...], num_ordered: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return row[:num_ordered], tuple(sorted(row[num_ordered:]))
 
 
 def _distinct_n_grams(sentences: pa.Array, splitter: str) -> tuple[float, float]:

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import check_file
 from synthbench.data.checking import batched, fingerprint
-from synthbench.data.dataset import (
-    FAILURES_FILE,
-    MANIFEST_FILE,
-    RECORDS_FILE,
-    StoredRecords,
-    opened,
-    read_manifest,
-)
+from synthbench.data.dataset import FAILURES_FILE, RECORDS_FILE, StoredRecords, opened
 from synthbench.data.exchange import open_dataset
+from synthbench.data.manifest import MANIFEST_FILE, read_manifest
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row
 
 if TYPE_CHECKING:

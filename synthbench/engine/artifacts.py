@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from synthbench.base.durability import open_file
 from synthbench.base.errors import UserError, first_fault
 from synthbench.base.user_files import MOST_BYTES_OF_JSON
-from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, check_dataset, read_manifest
+from synthbench.data.dataset import SyntheticDataset, check_dataset
+from synthbench.data.manifest import MANIFEST_FILE, Manifest, read_manifest
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from synthbench.data.dataset import MANIFEST_FILE, read_manifest
+from synthbench.data.manifest import MANIFEST_FILE, read_manifest
 from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.engine.stage import Stage

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from synthbench.base.patterns import linear_pattern
-from synthbench.data.dataset import Manifest, StoredRecords
+from synthbench.data.dataset import StoredRecords
+from synthbench.data.manifest import Manifest
 from synthbench.engine.artifacts import DATASET_FOLDER
 from synthbench.exporting.subject import Subject, stored
 from synthbench.plugins.model_contracts import Evaluator
@@ -109,7 +110,7 @@ def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:
 class ExportedPart:
     """One part of the run's data: its summary, and what the store still has of it.
 
-    `costs`: those of the LLM requests of the part's own stage and of the stages it was made from.
+    `costs`: the LLM costs of the part's own stage and of the stages it was made from.
     """
 
     summary: DatasetSummary

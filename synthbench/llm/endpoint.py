@@ -331,7 +331,7 @@ class ChatAmount:
             f" cached answers, if no request needs another of at most {endpoint.pacing.tries} tries"
         )
         if endpoint.is_free:
-            yield f"{money_of}: none, the model runs locally"
+            yield f"{money_of}: none, no provider is paid"
             return
         variable = endpoint.key_variable
         if variable and not os.environ.get(variable, "").strip():

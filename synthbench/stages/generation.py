@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.base.redaction import without_secrets
 from synthbench.data.checking import CheckedRecords, Fingerprints
-from synthbench.data.dataset import Manifest, SyntheticDataset, write_records
+from synthbench.data.dataset import SyntheticDataset, write_records
+from synthbench.data.manifest import Manifest
 from synthbench.data.records import Failure, Record, RecordKind
 from synthbench.engine.artifacts import dataset_folder, read_dataset, read_json
 from synthbench.engine.stage import SHARD, Stage

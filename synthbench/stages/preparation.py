@@ -17,14 +17,12 @@ from synthbench.data.checking import fingerprint
 from synthbench.data.dataset import (
     FAILURES_FILE,
     RECORDS_FILE,
-    Manifest,
     ParquetRecords,
     StoredRecords,
-    read_manifest,
     set_aside,
-    write_manifest,
     write_tables,
 )
+from synthbench.data.manifest import Manifest, read_manifest, write_manifest
 from synthbench.data.records import Record, RecordKind
 from synthbench.engine.artifacts import DATASET_FOLDER, dataset_folder
 from synthbench.engine.ray_nodes import GB

@@ -143,9 +143,9 @@ def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -
         return None
     if is_paired:
         others = dict(zip(other.seeds, other.values, strict=True))
-        gains = [value - others.pop(seed) for seed, value in zip(row.seeds, row.values, strict=True)]
-        if others:
+        if others.keys() != set(row.seeds):
             raise ValueError("rows of different seeds can't be paired")
+        gains = [value - others[seed] for seed, value in zip(row.seeds, row.values, strict=True)]
         difference = Difference(fmean(gains), (Noise(variance(gains) / len(gains), len(gains) - 1),))
     else:
         difference = Difference(row.mean - other.mean, _welch(row, other))

@@ -50,7 +50,7 @@ def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
     if len(rows) < LEAST_ROWS:
         raise ValueError(f"{len(rows)} rows; an order needs at least {LEAST_ROWS}")
     if any(len({scores[row].shape[1] for row in rows}) > 1 for scores in (people, other)):
-        raise ValueError("rows were scored on different items")
+        raise ValueError("rows have different numbers of items")
     draw = np.random.default_rng(SEED)
     means = [np.array([[scores[row].mean() for row in rows]]) for scores in (people, other)]
     drawn = [_drawn_means([scores[row] for row in rows], draw) for scores in (people, other)]

@@ -415,6 +415,14 @@ def test_set_changes_the_top_level_the_defaults_and_one_variant(experiment: Expe
     assert silver.parameters["data.silver.size"] == 9
 
 
+def test_an_unknown_key_is_at_fault_even_if_it_is_null(experiment: ExperimentFile) -> None:
+    experiment.append("defaults.train.selection: null\nvary_: null\n")
+    assert [each.split(": ", 1)[1].split(";")[0] for each in experiment.faults()] == [
+        "defaults.train.selection: unknown key",
+        "vary_: unknown key",
+    ]
+
+
 def test_set_to_null_removes_a_key(experiment: ExperimentFile) -> None:
     loaded = experiment.load("train.selection=null", variants=("plain",))
     assert loaded.variants[0].candidates[0].config.selection is None

@@ -10,7 +10,8 @@ from record_strategies import PROPERTY, record_lists
 from wording import refused, worded
 
 from synthbench.base.errors import UserError
-from synthbench.data.dataset import Manifest, SyntheticDataset, read_manifest
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.manifest import Manifest, read_manifest
 from synthbench.data.records import Failure, Pair, Record, RecordKind, ScoredPair, Sentence
 
 

@@ -131,6 +131,11 @@ def test_a_ranking_is_described_by_query_and_candidates() -> None:
     assert (found.num_duplicates, found.num_unordered_duplicates) == (0, 1)
 
 
+def test_a_further_query_and_a_candidate_that_swap_make_another_ranking() -> None:
+    both = made(ranking("a", further_queries=("b",)), ranking("b", further_queries=("a",), id="x"))
+    assert describe(both).num_unordered_duplicates == 0
+
+
 def test_tables_hold_lists_as_json(tmp_path: Path) -> None:
     export_dataset(made(MOUNT), tmp_path / "out.csv", ExportFormat.CSV)
     header, row = (tmp_path / "out.csv").read_text().splitlines()

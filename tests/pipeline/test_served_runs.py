@@ -369,7 +369,7 @@ def test_a_plan_shows_tokens_without_money_and_starts_nothing(
 
     requests, money = lines()
     assert "): about 4 requests, 400,000 tokens of prompts" in requests
-    assert money == "money: none, the model runs locally"
+    assert money == "money: none, no provider is paid"
     _, money = lines("llm.price={input: 1, output: 2, date: '2026-05-01'}")
     assert money.startswith("money: about 0.80 US dollars")
     assert not notes.exists()

@@ -45,6 +45,6 @@ def test_an_order_needs_three_rows_and_may_have_no_clear_pair() -> None:
     people = rows({"a": 0.0, "b": 0.0, "c": 0.0}, noise=1.0)
     with pytest.raises(ValueError, match="2 rows"):
         agreement(people, rows({"a": 0.0, "b": 0.0}))
-    with pytest.raises(ValueError, match="different items"):
+    with pytest.raises(ValueError, match="different numbers of items"):
         agreement({**people, "c": people["c"][:, :9]}, people)
     assert math.isnan(agreement(people, rows({"a": 0.1, "b": 0.2, "c": 0.3}))[2].value)
