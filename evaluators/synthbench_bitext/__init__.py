@@ -27,9 +27,10 @@ class Bitext(Evaluator):
     """Accuracy and F1, in [0, 1], of finding each text's translation by cosine, in both directions.
 
     A pair is a text (anchor) and its translation (positive). `forward` searches each anchor's translation
-    among all distinct positives, `backward` each positive's among all anchors; any translation that the pairs
-    name is right. `accuracy` and `f1` are the means of both directions. F1 is that of mteb's bitext mining,
-    which has one right translation for each text: translations are classes, weighted by their pairs.
+    among all distinct positives, `backward` each positive's translation among all anchors. If the pairs name
+    several translations of a text, each is right. `accuracy` and `f1` are the means of both directions. F1 is
+    that of mteb's bitext mining, which has one right translation for each text: translations are classes,
+    weighted by their pairs.
     """
 
     version: ClassVar[int] = 1
@@ -96,7 +97,7 @@ def _found(
 
 
 def _nearest(model: Encoder, asked: Sequence[str], texts: Sequence[str], task: str) -> "NDArray[np.intp]":
-    """Return the index of the text with the highest cosine for each asked one; ties go to the lower index."""
+    """Return each asked text's nearest among `texts` by cosine, as an index; ties go to the lower one."""
     import numpy as np
 
     queries, others = (_unit(model.encode(list(each)), task) for each in (asked, texts))

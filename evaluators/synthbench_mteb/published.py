@@ -22,7 +22,7 @@ def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTas
 
 
 def _has_published_content(task: Any) -> bool:  # noqa: ANN401
-    """Return whether the texts' numbers, lengths and scores agree with the published statistics."""
+    """Return whether the number of texts, their lengths and their scores agree with mteb's statistics."""
     known: Mapping[str, Any] = task.metadata.descriptive_stats or {}
     if set(task.hf_subsets) != set(task.metadata.hf_subsets) or not set(task.eval_splits) <= known.keys():
         return False

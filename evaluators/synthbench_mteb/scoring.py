@@ -70,7 +70,7 @@ def _is_score(name: str, value: Any) -> bool:  # noqa: ANN401 - mteb has lists a
 
 
 def part_name(part: Part, parts: Mapping[Part, Any]) -> str:
-    """Return the subset, prefixed by the split if there are several."""
+    """Return the subset, prefixed by the split if `parts` have several splits."""
     return part[1] if len({split for split, _ in parts}) == 1 else ":".join(part)
 
 

@@ -20,7 +20,7 @@ POSITIVE = 0.5  # lowest score of the positive class
 class KDESelection:
     """The selection of labelled pairs, and figures about it.
 
-    `kept` tells of each labelled pair whether it is kept. `divergences` are the Kullback-Leibler divergences
+    `kept`: for each labelled pair, whether it is kept. `divergences` are the Kullback-Leibler divergences
     from gold's scores, in nats over `bins` histogram bins: of all labelled pairs, and of the kept ones.
     `widths` are the bandwidths of the densities of gold and silver scores; None for a selection by class.
     """

@@ -1,4 +1,4 @@
-"""Label pairs with a cross-encoder trained on gold, or any labeller; resumable in the middle."""
+"""Label pairs with a cross-encoder trained on gold, or another labeller; an interrupted run resumes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -109,7 +109,7 @@ class WithLabeller(Method):
 
 @dataclass(frozen=True)
 class PairsToLabel:
-    """Pairs by index 0, 1, ...: their texts, each pair's unit key, and the record for a score."""
+    """Pairs by index (0, 1, ...): the texts and unit key of each, and its record for a given score."""
 
     number: int
     texts: Callable[[int], tuple[str, str]]

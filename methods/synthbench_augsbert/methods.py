@@ -92,7 +92,7 @@ class AugSBERT(WithLabeller):
             yield from self.labelling_cost(self._most_pairs(self.sampler, num_records))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per pair; for a selecting sampler also its work, one call per pair."""
+        """Return the expected size, at most one record per pair; a selecting sampler also has its calls."""
         if not isinstance(self.sampler, SelectingSampler):
             return Expected(self._most_pairs(self.sampler, num_records))
         sizes = [num_records.get(name) for name in self.sampler.others()]
@@ -219,7 +219,7 @@ class AugSBERTDomain(WithLabeller):
         yield from self.labelling_cost(num_records.get("target"))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per target pair."""
+        """Return the expected size: at most one record per target pair."""
         return Expected(num_records.get("target"))
 
     def table_notes(self) -> tuple[str, ...]:

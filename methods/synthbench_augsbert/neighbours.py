@@ -161,8 +161,8 @@ class _Approximate:
     def search(self) -> Neighbours | None:
         """Search approximately, and measure the recall on a sample.
 
-        It is not the sample that chose the number of searched lists, if there are enough sentences. Returns
-        None if an exact search is as fast.
+        With enough sentences, another sample has chosen the number of searched lists. Returns None if an
+        exact search is as fast.
         """
         with _faiss_threads(self.threads):
             probes = self._probes()

@@ -113,7 +113,7 @@ class Relabel(Method):
             yield f"pairs to label with {base.model}: {amount}"
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per pair; for mixing or filtering also its work, a call per pair."""
+        """Return the expected size, at most one record per pair; mixing or filtering also has its calls."""
         number = _num_pairs(num_records)
         return Expected(number, Work("", 0.0, number) if number and self._is_derived else None)
 

@@ -58,7 +58,7 @@ class SamplerConfig(BaseModel):
     """Notes for tables with results of this sampler's pairs."""
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """Return a pair's unit key: its position, since every run samples equal pairs in the same order."""
+        """Return a pair's unit key: its position, since all runs sample the same pairs in the same order."""
         return str(position)
 
 
@@ -229,7 +229,7 @@ class BM25Sampler(NeighbourSampler):
         return replace(found, dropped={**found.dropped, NO_COMMON_WORD: neighbours.num_lacking})
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return `k` per sentence."""
+        """Return the maximum number of pairs: `k` per sentence."""
         return self.k * num_sentences
 
 
@@ -357,7 +357,7 @@ class SemanticSearchSampler(SemanticSettings):
         return with_neighbours(found.indices.tolist())
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return `k` per sentence."""
+        """Return the maximum number of pairs: `k` per sentence."""
         return self.k * num_sentences
 
 
@@ -375,7 +375,9 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
     name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
     k: int = Field(ge=1, description="neighbours per sentence, by BM25 and by the bi-encoder")
-    semantic_k: int | None = Field(None, ge=1, description="the same by the bi-encoder only. Default: `k`")
+    semantic_k: int | None = Field(
+        None, ge=1, description="neighbours per sentence by the bi-encoder alone. Default: `k`"
+    )
 
     @property
     def description(self) -> str:

@@ -39,7 +39,7 @@ class FoundPairs(Method):
         return self.sampler.needs(self.seed)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most k pairs for each sentence of the source `sentences`, else for two per gold pair."""
+        """Return the expected size: at most k pairs per sentence; a gold pair has two sentences."""
         number = self.sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0)))
         return Expected(number, Work("", 0.0, number)) if number else Expected()
 

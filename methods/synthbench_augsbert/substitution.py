@@ -72,7 +72,7 @@ class ContextualSubstitution(Method):
         check_words(texts, "contextual-substitution", "texts with spaces between words")
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one pair per copy; the time for replacing words is unknown."""
+        """Return the expected size: at most one pair per gold pair and copy; the time is unknown."""
         return Expected(self.copies * num_records["gold"] if "gold" in num_records else None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
@@ -142,7 +142,7 @@ class ContextualSubstitution(Method):
 
 @dataclass
 class _Draft:
-    """A sentence in progress; `word_indices` are the words still to replace, or to insert one before."""
+    """A sentence in progress; `word_indices`: the words to replace, or to insert a word before."""
 
     text: str
     key: str

@@ -101,7 +101,7 @@ class Brainstorm(BrainstormSettings):
         return total
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most the requested number of records."""
+        """Return the expected size: at most the requested number of records."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

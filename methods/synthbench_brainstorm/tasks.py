@@ -61,7 +61,7 @@ class BrainstormTasks(BrainstormSettings):
         return estimated_amount(self._num_requests, [messages], TASKS_PER_REQUEST * _TOKENS_PER_TASK)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most the requested number of tasks."""
+        """Return the expected size: at most the requested number of tasks."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

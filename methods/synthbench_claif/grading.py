@@ -56,7 +56,7 @@ class CLAIF(Filling):
         return None if number is None else self.judge.asks(number)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record per pair."""
+        """Return the expected size: at most one record per pair."""
         return Expected(self._num_graded(num_records))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

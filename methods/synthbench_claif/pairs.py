@@ -105,7 +105,7 @@ class CLAIFPairs(Filling):
         return estimated_amount(number, chats, _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one pair per request."""
+        """Return the expected size: at most one pair per request."""
         return Expected(self.num_pairs(num_records))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

@@ -11,7 +11,10 @@ PLACEHOLDER = "<X1>"
 QUOTE = '"'
 Counterlabels = Annotated[
     tuple[str, ...],
-    Field(strict=False, description="labels whose prompts the text should fit less well than its own"),
+    Field(
+        strict=False,
+        description="labels whose prompts the text should fit less well than its own label's prompt",
+    ),
 ]
 
 
@@ -47,7 +50,7 @@ class TextLabel(_TaskSection):
 
 
 class PairLabel(TextLabel):
-    """One label of second texts for a first one."""
+    """One label of second texts."""
 
     score: float | None = Field(
         None, ge=0, le=1, description="the label as a similarity. Default: the label itself, as a number"
@@ -67,7 +70,7 @@ class PairLabel(TextLabel):
 
 
 def check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
-    """Raise ValueError if a counterlabel is no label, or counterlabels go round in a circle."""
+    """Raise ValueError if a counterlabel is no label, or counterlabels form a circle."""
     for name, label in labels.items():
         unknown = [counter for counter in label.counterlabels if counter not in labels]
         if unknown:
@@ -81,7 +84,7 @@ def check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
 
 
 class PairTask(_TaskSection):
-    """Second texts for first ones, of one kind per label."""
+    """Instructions for second texts: one per label, into which the first text is filled."""
 
     labels: dict[str, PairLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
 

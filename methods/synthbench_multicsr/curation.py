@@ -86,7 +86,7 @@ class MultiCSR(TripletWriting):
         return None if number is None else self.judge.asks(2 * number)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet for each triplet of stage 1."""
+        """Return the expected size: at most one triplet for each triplet of stage 1."""
         return Expected(num_records.get(TRIPLETS, num_records.get(SENTENCES)))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

@@ -65,7 +65,7 @@ class PersonaSettings(WithPrompts[PersonaPrompts], Method):
             raise UserError(f"the source for '{PERSONAS}' has no records; leave it out for the shipped ones")
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record for each request."""
+        """Return the expected size: at most one record for each request."""
         return Expected(self._num_requests(num_records))
 
     def _num_requests(self, num_records: Mapping[str, int]) -> int | None:

@@ -61,7 +61,7 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
         return True
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record for each request."""
+        """Return the expected size: at most one record for each request."""
         return Expected(self._num_requests(num_records))
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:

@@ -43,7 +43,7 @@ class SynCSEPartial(WithLabels, WithExemplars):
         return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet per sentence."""
+        """Return the expected size: at most one triplet per sentence."""
         return Expected(num_records.get(SENTENCES))
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
@@ -80,7 +80,7 @@ class _Written(WithSentences, WithLabels):
         return self._labelling().asks(self.size)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet per sentence."""
+        """Return the expected size: at most one triplet per sentence."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

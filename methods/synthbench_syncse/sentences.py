@@ -82,7 +82,7 @@ class SynCSESentences(WithSubject, WithSeed):
         return estimated_amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most the requested number of sentences."""
+        """Return the expected size: at most the requested number of sentences."""
         return Expected(self.size)
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:

@@ -86,7 +86,7 @@ class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
         return (note + unreleased if self._from_us() else note,)
 
     def revisions(self) -> Mapping[str, str]:
-        """Return the fixed hashes that stand in identities for the shipped prompts in use."""
+        """Return for each shipped prompt in use the fixed hash that identities hold."""
         return {f"reconstructed pools: {name}": _FIRST_FILES[name] for name in self._from_us()}
 
     def _from_us(self) -> list[str]:

@@ -108,7 +108,7 @@ class Runner:
     runtime: Runtime
     progress: Progress
     llm: Callable[[NamedLLM], ChatModel | None] = lambda _: None
-    """Returns the LLM's address; starts its server if needed."""
+    """Returns an LLM's address; may start its server. Default: None, so no stage can ask an LLM."""
     experiment: str = ""
     """The experiment billed for LLM requests."""
     monitor: RunMonitor = field(default_factory=RunMonitor)
@@ -124,7 +124,8 @@ class Runner:
     ) -> dict[str, Stage]:
         """Return the stages to be computed, inputs first; report and discard damaged artifacts.
 
-        Damaged artifacts are recomputed even if no target needs them, since results are collected from them.
+        `forced` and `also`: as in `run`. Damaged artifacts are recomputed even if no target needs them, since
+        results are collected from them.
         """
         known: UsableStages = {}
         needed = self._missing([*plan.targets, *also], forced, known)
@@ -197,9 +198,10 @@ class Runner:
         return True
 
     def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
-        """Discard a damaged artifact and return False; return True if another process has recomputed it.
+        """Check a damaged artifact again, under its lock; discard it if still damaged.
 
-        While another process is recomputing it, nothing is discarded.
+        Returns True if another process has recomputed it, else False. If another process holds the lock,
+        nothing is checked or discarded.
         """
         try:
             with self.store.locks.stage(stage.identity, str(stage)):
@@ -225,8 +227,9 @@ class Runner:
     ) -> RunReport:
         """Compute the missing stages of the plan and of `also`; the identities in `forced` count as missing.
 
-        Sources are read first; if their data are invalid, nothing else is computed. Otherwise `once_read` is
-        called before the other stages. A failed or pending stage holds up only stages that depend on it.
+        `also` has stages outside the plan. Sources are read first. If their data are invalid, the run ends
+        there. Otherwise the run calls `once_read()`, then computes the other stages.
+        A failed or pending stage holds up only stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
         also = tuple(also)
@@ -277,9 +280,9 @@ class Runner:
         return report
 
     def _check_llms(self, stages: Iterable[Stage]) -> None:
-        """Look up each LLM's model at its endpoint, except for LLMs that the run serves.
+        """Raise UserError with a line for each LLM that can't answer.
 
-        Raises UserError with a line for each LLM that can't answer.
+        Looks up the model at its endpoint, or the server's program if the run starts the server.
         """
         asked = [llm for stage in stages if (llm := stage.operation.asked_llm) is not None]
         messages: list[str] = []
@@ -374,7 +377,7 @@ class Runner:
         self.monitor.left_out(stage.identity for stage in stages)
 
     def _say_held(self, stages: Sequence[Stage], by: tuple[str, str], said: set[str]) -> None:
-        """Report, once per stage, that a group waits; `by`: the process it waits for, and what that does."""
+        """Report, once per stage, that a group waits. `by`: the blocking process, and what it does."""
         self.monitor.put_back(stages, by[0])
         for stage in stages:
             if stage.identity not in said:

@@ -1,4 +1,4 @@
-"""A stage's unfinished work, and its copy in a shared store (`shared_work` lists the objects)."""
+"""A stage's unfinished work, and its copy in a shared store (for its objects, see `shared_work`)."""
 
 import hashlib
 import os
@@ -29,7 +29,10 @@ Part = tuple[int, int, str]
 
 @dataclass(frozen=True, order=True)
 class Save:
-    """A saved copy of unfinished work: its epoch and a unique id, which name the prefix of its objects."""
+    """The name of a saved copy of unfinished work, which is also its key prefix: epoch and unique id.
+
+    Each process that takes over a stage begins the next epoch.
+    """
 
     epoch: int
     name: str
@@ -59,7 +62,7 @@ class SavedStage:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """The versions of checkpoints and journal, to notice new work; empty if there is none."""
+        """The versions of checkpoints and journal, which change with new work; () without such files."""
         files = ((name, version_of(file)) for name, file in checkpoint_files(self.folder))
         journal = self.folder / JOURNAL
         return (*files, *((journal.stat().st_ino, journal.stat().st_size) if journal.is_file() else ()))

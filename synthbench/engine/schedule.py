@@ -12,8 +12,8 @@ from synthbench.engine.stage import Stage
 class Schedule:
     """The stages of a run that have not started, and which of them are ready.
 
-    Counts each stage's missing inputs, so a finished stage only updates its readers. Inputs outside `stages`
-    already exist.
+    Counts each stage's missing inputs, so a finished stage only updates its dependents. Inputs outside
+    `stages` count as existing.
     """
 
     def __init__(self, stages: Mapping[str, Stage]) -> None:
@@ -36,9 +36,9 @@ class Schedule:
         return bool(self._waiting)
 
     def start(self, fits: Callable[[Stage], bool] = lambda _: True) -> list[Stage]:
-        """Take out and return the first group of ready stages whose first stage fits, [] if there is none.
+        """Take out and return the first group of ready stages that can start now, [] if there is none.
 
-        A group runs together.
+        `fits` says whether the resources of the group's first stage are free. A group's stages run together.
         """
         group: list[Stage] = []
         passed: list[tuple[int, str]] = []
@@ -64,7 +64,7 @@ class Schedule:
             self._add_ready(each for each in self._dependents[identity] if not self._num_missing[each])
 
     def drop(self, identities: Iterable[str]) -> list[Stage]:
-        """Remove and return, in order, all stages that depend on artifacts that won't be made."""
+        """Remove and return, in schedule order, all stages that depend on these missing artifacts."""
         dropped: list[Stage] = []
         lost = list(identities)
         while lost:

@@ -30,7 +30,7 @@ FEW = 500
 
 
 class SharedArtifacts:
-    """Artifacts of a shared store, each a commit and an attempt's files; `copies` are this machine's."""
+    """Artifacts of a shared store: a commit and one attempt's files each. `copies`: this machine's copies."""
 
     def __init__(self, objects: PatientObjects, copies: LocalArtifacts) -> None:
         self._objects = objects
@@ -206,7 +206,7 @@ class SharedArtifacts:
                 raise ArtifactDamagedError(identity, fault)
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Delete this machine's copy if the artifact has been recomputed since."""
+        """Delete this machine's copy if it is of another attempt, and store the record for a new copy."""
         # Another process of this machine may be copying the same artifact.
         with self._copies.alone():
             if not self._is_of_attempt(identity, record):
@@ -223,7 +223,10 @@ class SharedArtifacts:
         return False
 
     def _withdraw(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Remove the commit of a damaged artifact: machines with good copies would not notice the damage."""
+        """Remove a damaged artifact's commit and this machine's copy, unless it was recomputed since.
+
+        Machines with good copies would not notice the damage.
+        """
         self.look_again()
         if self.attempt(identity) == record["attempt"]:
             self._objects.delete([commit_key(identity)])

@@ -1,4 +1,4 @@
-"""The content of a shared store: artifacts, unfinished work, what killed runs left, what runs needed."""
+"""The content of a shared store: artifacts, unfinished work, leftovers of killed runs, notes on use."""
 
 import json
 import time
@@ -24,7 +24,7 @@ Attempt = tuple[str, str]
 
 
 class SharedContents:
-    """The content of a shared store. An artifact was last used at its commit or at the last note on it."""
+    """The content of a shared store. An artifact's last use: its commit, or the last note of a run on it."""
 
     def __init__(
         self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts, work: SharedWork
@@ -66,7 +66,7 @@ class SharedContents:
                     yield StoreEntry(identity, last_used + behind, sum(each.size for each in entries))
 
     def strays(self) -> list[str]:
-        """Return the keys of objects among artifacts and attempts that are neither, such as stray files."""
+        """Return the keys of foreign objects among artifacts and attempts, such as a file manager's files."""
         with self._artifacts.listed() as listing:
             return sorted(listing.strays)
 

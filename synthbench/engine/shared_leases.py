@@ -132,7 +132,7 @@ class SharedLeases:
         """Return a description of a live holder of any lease but CLEANING; "" once all have expired.
 
         Watches the leases until one is renewed or all have expired, for at most about two lease lifetimes.
-        `say` reports whose leases.
+        `say` reports which process it waits for.
         """
         began = self.watch.clock()
         first: dict[str, bytes] = {}
@@ -154,7 +154,7 @@ class SharedLeases:
     def held(self) -> list[HeldLease]:
         """Return the leases, without those of processes that died on this machine.
 
-        Their age compares this machine's clock with the store's.
+        A lease's age is this machine's time minus the store's time of the last renewal.
         """
         now, found = time.time(), list[HeldLease]()
         for entry, content in self._found():
@@ -163,7 +163,7 @@ class SharedLeases:
         return found
 
     def remove_dead(self, name: str = "") -> None:
-        """Remove the leases of dead processes: all of them, or those of one name."""
+        """Remove expired leases and those of dead processes: of one name, or of all."""
         for entry, content in self._found(name):
             if not self._is_live(entry, content):
                 self._delete(entry.key)
@@ -207,8 +207,8 @@ class SharedLeases:
     def _runs_here(self, content: bytes) -> bool | None:
         """Return whether the holder is a live process of this machine; None if it may be on another one.
 
-        Also False for a lease that this process has released. Hosts are compared, too, since machines with a
-        common home folder share one cache.
+        Also False for a lease that this process has released. Cache id and host must both match, since
+        machines with a common home folder share one cache.
         """
         import psutil
 

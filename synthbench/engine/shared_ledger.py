@@ -83,7 +83,7 @@ class SharedLedger:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let this machine's processes, and no other machine's, ask LLMs and use the budgets.
+        """Within the block, let only this process and its workers ask LLMs and use the budgets.
 
         Raises StageBusyError while another process holds the ledger.
         """

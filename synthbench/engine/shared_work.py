@@ -1,4 +1,4 @@
-"""Unfinished work in a shared store: when a machine is lost, another one goes on from what it had saved.
+"""Unfinished work in a shared store: another machine can resume from a lost machine's last save.
 
     unfinished/<identity>/<epoch>-<save>/stage.json    the work's files, each with its checksum: written last
     unfinished/<identity>/<epoch>-<save>/<SHA-256>     the content of a file, or of a part of the journal
@@ -142,9 +142,10 @@ class SharedWork:
             self.save(identity)
 
     def _drop_what_nobody_can_use(self, identities: Collection[str], error: Exception) -> None:
-        """Drop another machine's work if the stage failed with it before making progress of its own.
+        """Drop work taken over from another machine, if the stage failed before adding to this work.
 
-        A UserError, a damaged artifact or a lack of memory drops nothing: the work did not cause it.
+        A UserError, pending batch, damaged artifact or lack of memory drops nothing: the work is not the
+        cause.
         """
         is_short_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
         if is_short_of_memory or isinstance(error, UserError | PendingError | ArtifactDamagedError):
@@ -173,7 +174,7 @@ class SharedWork:
     def _download(
         self, identity: str, save: Save, record: Mapping[str, Any], check: Callable[[Path], object]
     ) -> bool:
-        """Replace this machine's work by a save; return False, and keep it, for an unusable save."""
+        """Replace this machine's work by a save; if the save is unusable, change nothing and return False."""
         folder = self._here.folder(identity)
         coming = folder / _COMING
         shutil.rmtree(coming, ignore_errors=True)

@@ -140,7 +140,7 @@ class SlurmArrays(Executor):
 
 
 def kinds_of_tasks(needs: Iterable[Needs]) -> dict[int, Needs]:
-    """Return number of GPUs -> the resources of a task that can run every stage with as many GPUs."""
+    """Return number of GPUs -> the resources of a task that can run every stage with this number."""
     kinds: dict[int, Needs] = {}
     for need in needs:
         gpus = math.ceil(need.gpus)

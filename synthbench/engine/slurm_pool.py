@@ -17,7 +17,7 @@ MOST_FRUITLESS = 3
 
 @dataclass
 class TaskPool:
-    """The tasks of a run. By a task's number of GPUs: `kinds` has its resources, `script` returns its script.
+    """The tasks of a run. `kinds` and `script` map a number of GPUs to a task's resources and script.
 
     Each number of GPUs has arrays of its own, since all tasks of an array are equal.
     """
@@ -33,7 +33,7 @@ class TaskPool:
     _told: str = ""
 
     def check(self) -> None:
-        """Raise UserError if Slurm would refuse tasks of some kind."""
+        """Raise UserError if Slurm would refuse tasks of any kind in `kinds`."""
         for gpus, needs in self.kinds.items():
             self.slurm.check(self.script(gpus), needs)
 
@@ -41,7 +41,8 @@ class TaskPool:
         """Submit the tasks that the jobs still need, and return the tasks that Slurm knows, by id.
 
         `num_jobs`: number of GPUs -> number of jobs. Returns None if it is too early to ask again, or if
-        Slurm does not answer. Raises UserError if Slurm refuses, or if tasks end before they take a job.
+        Slurm does not answer. Raises UserError if Slurm refuses tasks while none is pending or running, or
+        if all tasks repeatedly end before they take a job.
         """
         now = time.monotonic()
         if now - self._counted < SECONDS_BETWEEN_COUNTS:

@@ -36,7 +36,11 @@ class Left:
 
 @dataclass(frozen=True)
 class Entries:
-    """A listing of the queue: number of GPUs -> jobs, claimed jobs, ended jobs; tasks that can't work."""
+    """A listing of the queue.
+
+    `jobs`: number of GPUs -> numbers of jobs. `claims` and `ended`: numbers of the jobs taken and ended.
+    `refused`: ids of the tasks that can't work.
+    """
 
     is_open: bool = False
     jobs: dict[int, list[int]] = field(default_factory=dict)
@@ -102,7 +106,7 @@ class Queue:
         self.objects.create(*self._signed(f"ended/{number}", outcome))
 
     def outcome(self, number: int) -> JobOutcome | Left:
-        """Return how a job ended; raises UserError if that lacks the run's signature."""
+        """Return how a job ended; raises UserError if the report lacks the run's signature."""
         found = self._unsigned(f"ended/{number}")
         return found if isinstance(found, JobOutcome | Left) else Left("its outcome vanished", is_loss=True)
 
@@ -116,11 +120,11 @@ class Queue:
         self.objects.write(*self._signed(f"refused/{task}", reason))
 
     def refusal(self, task: str) -> str:
-        """Return why a task can't work; raises UserError if that lacks the run's signature."""
+        """Return why a task can't work; raises UserError if the report lacks the run's signature."""
         return str(self._unsigned(f"refused/{task}"))
 
     def close(self) -> None:
-        """Remove the queue, which ends the tasks that look at it."""
+        """Remove the queue; the run's tasks then end."""
         self.objects.delete([self._name("code")])
         self.objects.delete([entry.key for entry in self.objects.list(f"{FOLDER}/{self.run}/")])
 

@@ -54,7 +54,7 @@ class Operation(ABC):
         vars(self)["outside"] = outside
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the code of third-party plug-ins, by the plug-in's name."""
+        """Return third-party plug-ins' code versions: plug-in -> package -> release or content hash."""
         return {}
 
     def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to check
@@ -184,9 +184,9 @@ class Stage:
 
 
 def ancestors(ends: Iterable[Stage], without: str | tuple[()] = ()) -> Iterator[Stage]:
-    """Yield the stages and all that they depend on, each once, inputs first.
+    """Yield the stages and all that they depend on, each once, inputs first; leaves out shards.
 
-    `without`: prefix of the names of inputs that are not followed; (): none.
+    `without`: inputs whose names have this prefix are not followed; (): all are followed.
     """
     return _reached(
         ends,

@@ -31,7 +31,7 @@ class HeldStage:
 
 @dataclass(frozen=True)
 class StoreStatus:
-    """`runs`: each run's note, and whether the run goes on; `stages`: the stages being computed."""
+    """A store's state: each run's note and whether the run goes on; the stages being computed."""
 
     runs: tuple[tuple[RunNote, bool], ...]
     stages: tuple[HeldStage, ...]

@@ -89,7 +89,7 @@ class Store:
             self.shared.objects.probe()
 
     def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
-        """In a shared store, look up these artifacts (None: all) at once, as a snapshot for the block."""
+        """Within the block, answer lookups of these artifacts (None: of all) from a snapshot, if shared."""
         return self._artifacts.listed(identities)
 
     def folder(self, identity: str) -> Path:
@@ -104,11 +104,11 @@ class Store:
         return is_identity(identity) and self._artifacts.has(identity)
 
     def find(self, beginning: str = "") -> list[str]:
-        """Return the artifacts' identities that start with `beginning`, such as `plan`'s shortened ones."""
+        """Return artifacts' identities that start with `beginning`, such as the 8 digits in `plan`."""
         return sorted(entry.identity for entry in self.contents.entries(beginning))
 
     def newest(self, number: int) -> list[str]:
-        """Return the identities of the `number` most recently used artifacts, newest first."""
+        """Return the identities of the `number` artifacts last used (shared: committed), newest first."""
         found = sorted(self.contents.entries(), key=lambda entry: (-entry.last_used, entry.identity))
         return [entry.identity for entry in found[:number]]
 
@@ -267,7 +267,7 @@ def _without_times(files: Any) -> Any:  # noqa: ANN401
 
 
 def _is_about(root: Path, error: Exception) -> bool:
-    """Return whether the file named by an error lies below the root, or is one of its parents."""
+    """Return whether an error's file lies below the root or contains it; True if the error names no file."""
     name = getattr(error, "filename", None)
     if name is None:
         return True

@@ -29,7 +29,7 @@ def open_store() -> Store:
 
 
 def existing_store(name: str) -> Store:
-    """Return the store at a URL or in a folder: a shared one, a home's, or the home itself.
+    """Return the store, local or shared, at a URL or in a folder; the folder may be a home.
 
     Raises UserError if there is none.
     """
@@ -72,10 +72,10 @@ def shared_store(name: str, answers: Path | None = None) -> Store:
 
 
 def _local_folder(cache: Path | None) -> Path:
-    """Return a folder on a local disk: the cache, else this user's own in the folder for temporary files.
+    """Return a folder on a local disk: the cache if it is on one, else this user's own temporary folder.
 
-    The store still has what is lost there. Raises UserError if no local disk is known, or if the folder is
-    another user's.
+    Losing its files is harmless: the store has their content. Raises UserError if temporary files are on a
+    network file system, or if the folder is another user's.
     """
     if cache is not None and not network_file_system(cache):
         return cache

@@ -70,7 +70,7 @@ class UnfinishedWork:
         return found
 
     def remove_empty(self) -> None:
-        """Remove the empty folders of killed runs; only while no run is active."""
+        """Remove the empty folders of killed runs; call it while no run is active."""
         for folder in self._folder.glob("*"):
             if folder.is_dir() and not any(path.is_file() for path in folder.rglob("*")):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -92,11 +92,11 @@ class Rubbish:
             shutil.rmtree(aside, ignore_errors=True)
 
     def holdings(self) -> list[Holding]:
-        """Return the folders that killed removals left behind."""
+        """Return the folders that interrupted deletions left behind."""
         folders = sorted(self._folder.glob("*"))
         return [Holding(each.name, each, DISCARDED, files_in(each)[0], last_used=0.0) for each in folders]
 
     def empty(self) -> None:
-        """Delete the folders that killed removals left behind."""
+        """Delete the folders that interrupted deletions left behind."""
         for folder in self._folder.glob("*"):
             shutil.rmtree(folder, ignore_errors=True)

@@ -22,7 +22,7 @@ Report = tuple[str, int, int]
 
 
 def tell_parent(identity: str, done: int, total: int) -> None:
-    """Send a stage's report to the parent process, if there is one."""
+    """Send a stage's progress (units done, units in total) to the parent process, if there is one."""
     if _Lines.parent is not None:
         _Lines.parent.send((identity, done, total))
 

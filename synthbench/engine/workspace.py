@@ -69,7 +69,8 @@ class Workspace:
 class Journal:
     """Journal of finished units of work, each a line of JSON with a checksum, written immediately.
 
-    A kill may truncate the last line, a bad disk may damage any line: call `repair` first.
+    A kill may truncate the last line, a bad disk may damage any line: call `repair` first. Reading a damaged
+    entry raises UserError.
     """
 
     def __init__(self, file: Path) -> None:

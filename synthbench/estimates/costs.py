@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
-    """Yield a line per local language model with the tokens that it would write, or per method if unknown."""
+    """Yield a line of tokens to be written per local language model, and per method with unknown tokens."""
     written: Counter[str] = Counter()
     most: Counter[str] = Counter()
     unknown: Counter[str] = Counter()

@@ -167,7 +167,7 @@ def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:
 
 
 def size_of(kind: str, work: Work | None, device: Device) -> float | None:
-    """Return a stage's size, which its seconds grow with: computed seconds, else calls; None: unknown."""
+    """Return a measure of a stage's work: seconds from `arithmetic`, else number of calls; None: unknown."""
     seconds = arithmetic(kind, work, device)
     return seconds if seconds is not None or work is None else work.calls
 
@@ -179,7 +179,7 @@ Past = Mapping[Key, list[tuple[float | None, float]]]
 
 
 def by_similar(similar: Collection[tuple[float | None, float]], size: float | None) -> float:
-    """Estimate a stage's seconds from (size, seconds) of similar stages, those nearest in size."""
+    """Estimate a stage's seconds from (size, seconds) of similar stages: the nearest in size, else all."""
     sized = [(known, seconds) for known, seconds in similar if known]
     if not (size and sized):
         return sum(seconds for _, seconds in similar) / len(similar)
@@ -346,7 +346,7 @@ def on_gpu(stage: Stage, known: StageFacts, gpu: Device) -> Figure:
 
 
 def weights(view: StageView) -> float:
-    """Return the bytes of a stage's models; in training, with gradients and AdamW's moments."""
+    """Return the bytes of a stage's models of known size; in training, with gradients and AdamW's moments."""
     each = BYTES_TRAINED if view.kind == "train" else BYTES_READ
     return float(sum(each * shape.num_parameters for shape in models_of(view).values() if shape))
 

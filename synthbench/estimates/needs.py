@@ -43,7 +43,7 @@ def needs_of(stage: Stage, num_gpus: float, *, known: StageFacts, runtime: Runti
 
 
 def _bytes_of_steps(stage: Stage, known: StageFacts) -> float:
-    """Return the bytes of memory that a prepare stage's steps state to need; 0 for other stages."""
+    """Return the bytes of memory that a prepare stage's steps declare; 0 if unknown, and for other stages."""
     size, operation = known.view(stage).data.num_records, stage.operation
     if size is None:
         return 0.0

@@ -72,7 +72,7 @@ def _stages(found: Sequence[StageStatus]) -> str:
 
 
 def _wall_clock(to_run: Sequence[Stage], known: StageFacts, estimator: Estimator, number: int) -> str:
-    """Return the simulated time of the run, and which share of it the GPUs are busy."""
+    """Return a line: the run's simulated time, and for which share of it the GPUs are busy."""
     try:
         seconds, busy = simulated(to_run, estimator.seconds, lambda stage: takes_gpu(stage, known), number)
     except UserError as error:

@@ -29,8 +29,8 @@ FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
 def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
     """Return the named part of the run's data; with "" the only part that a method made.
 
-    Raises UserError if there is no such part, if no method made it, if the store no longer has it, or if it
-    differs between seeds and `seed` is "any".
+    Raises UserError if there is no such part (for "": not exactly one), if no method made it, if the store no
+    longer has it, or if it differs between seeds and `seed` is "any".
     """
     known = {part.name: part for part in facts.parts(subject)}
     synthetic = [part.name for part in known.values() if part.summary.method]

@@ -25,8 +25,8 @@ _NOT_IN_NAMES = linear_pattern(r"[^\w.-]+")
 def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Path) -> Mapping[str, str]:
     """Write the scores into the existing, empty `folder`; return those not in mteb's layout: name -> reason.
 
-    `repository` is the model's name if the scores are uploaded to it, else "". Raises UserError if no score
-    can be exported.
+    `repository`: the hub repository that the scores are uploaded to, which names the model; "" for none.
+    Raises UserError if no score can be exported, or if a file would reveal private data.
     """
     num_files = write_files(folder, _hub_files(asked, scored))
     written = WrittenResults()
@@ -64,7 +64,7 @@ def _hub_files(asked: Scoring, scored: Scored) -> Iterator[tuple[str, str]]:
 
 
 def _source(task: str, suite: str) -> TaskSource | None:
-    """Return the source of a standard task's test set; None for the user's own task of the same name."""
+    """Return the source of a standard task's test set; None for other tasks, even of the same name."""
     is_standard = not is_own(suite) and task in SUITES[suite].tasks
     return TaskSource.model_validate({"task": task, "split": "test"}) if is_standard else None
 

@@ -27,9 +27,10 @@ def public(text: str) -> str:
 
 
 def check_public(folder: Path) -> None:
-    """Raise UserError if a file contains a key from the environment, a hub token or the user's folder.
+    """Raise UserError if a file contains a key from the environment, the hub token or the user's home folder.
 
-    The error names the file and the variable, never the value.
+    Checks .md, .yaml and .json files, except tokenizers' vocabularies. The error names the file and the
+    variable, never the value.
     """
     private = dict(_private())
     for pattern in _CHECKED:

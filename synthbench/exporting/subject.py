@@ -93,7 +93,7 @@ def find_subject(
 def stored(subject: Subject, path_in_home: str, what: str) -> Path:
     """Return the folder of the artifact at "store/artifacts/...", after verifying all checksums.
 
-    Raises UserError if it is gone or damaged.
+    Raises UserError if it is gone or damaged; `what` names it in the message.
     """
     identity = next(part for part in reversed(Path(path_in_home).parts) if len(part) == IDENTITY_LENGTH)
     if not subject.store.has(identity):

@@ -1,4 +1,4 @@
-"""The Python code in a data card that trains on the data set with the library's trainer."""
+"""Python code for a data card: train on the data set with sentence-transformers."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,10 @@ pairs = {train}.map(lambda row: {{"positive": row["sentence"]}})
 
 
 def training_code(kind: RecordKind, base: str, address: str, splits: Sequence[str]) -> str:
-    """Return Python code that trains `base` on the data set at `address`; "" for retrieval texts."""
+    """Return Python code that trains `base` on the data set at `address`.
+
+    "" for retrieval texts and for a data set without splits.
+    """
     if kind is RecordKind.RETRIEVAL or not splits:
         return ""
     train = f'data["{"train" if "train" in splits else splits[0]}"]'

@@ -1,4 +1,7 @@
-"""The batch of texts in progress: each row has one sequence per regular and counter prompt."""
+"""The batch of texts in progress: each row is one text, with a sequence for each of its prompts.
+
+A text has its own prompt and, for self-debiasing, counter prompts: those of the labels that it must not fit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,7 +40,7 @@ class Batch:
     """Rows that advance one token per step; finished rows make room for others at once.
 
     Before each step the used sequences move to the front, so that no computation is wasted on gaps. Memory
-    for `length` tokens of each is allocated at once, and grows where more are needed.
+    for `length` tokens per sequence is allocated at the start, and grows if a longer sequence comes.
     """
 
     def __init__(

@@ -23,7 +23,9 @@ class _Recording:
 
 
 class ReplayedSteps:
-    """A step (keys and values, tokens, starts, width) -> logits; one CUDA graph per batch size and width.
+    """A decoding step that is replayed as CUDA graphs: one for each batch size and width.
+
+    `step`: (keys and values, tokens, their positions, width) -> logits.
 
     Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If
     recording fails for another reason than memory, `say` reports it, and all later steps run unrecorded.

@@ -23,8 +23,8 @@ RECORDED_ROUNDING = 64
 class Network:
     """A causal language model with its keys and values in our own cache.
 
-    Raises UserError if its logits differ from the model's own, since its architecture then has another kind
-    of state or positions. `say` reports steps that can't be recorded on this GPU.
+    Raises UserError if the model fails with this cache, or if its logits differ from those without it: some
+    architectures have another kind of state or positions. `say` reports that CUDA graphs fail on this GPU.
     """
 
     def __init__(self, causal: CausalModel, say: "Callable[[str], None]" = lambda message: None) -> None:
@@ -59,8 +59,8 @@ class Network:
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
         """Run the model over `tokens` (sequences, n), and write their keys and values into `cache`.
 
-        A sequence's first token has its position in `starts`. `cache` has as many sequences as `tokens`; none
-        is longer than `width` afterwards. Later tokens overwrite padding.
+        `starts` has the position of each sequence's first token. `cache` has as many sequences as `tokens`;
+        none is longer than `width` afterwards. Later tokens overwrite padding.
         """
         from synthbench.generation.kv_cache import as_cache
 
@@ -70,8 +70,9 @@ class Network:
     def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", longest: int) -> "Tensor":
         """Read one more token of the first sequences of `cache`; return fp32 logits of their next tokens.
 
-        `tokens` has the shape (sequences, 1). No sequence is longer than `longest` afterwards. The logits
-        (sequences, vocabulary) are valid until the next call, and the caller may overwrite them.
+        `tokens` has the shape (sequences, 1), and `starts` has their positions. No sequence is longer than
+        `longest` afterwards. The logits (sequences, vocabulary) are valid until the next call, and the caller
+        may overwrite them.
         """
         cache = cache.part(0, len(tokens))
         width = min(rounded(longest, RECORDED_ROUNDING if self._is_recorded else ROUNDING), cache.length)
@@ -145,7 +146,7 @@ class Network:
         return len(cache.layers), heads, size
 
     def _check(self) -> None:
-        """Compare the logits of two sequences at different positions with the model's own."""
+        """Raise UserError if the logits of two sequences at different positions are not the model's own."""
         import torch
 
         device, vocabulary = self._causal.device, self._head.size

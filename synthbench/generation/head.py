@@ -18,7 +18,8 @@ TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02
 class Head:
     """Maps hidden states to fp32 logits in a reused buffer, since allocating that much memory is slow.
 
-    `is_plain`: the model's own logits are exactly this product; otherwise the whole model has to run.
+    `is_plain`: this product gives the model's own logits, up to rounding. Otherwise the whole model has to
+    run.
     """
 
     def __init__(self, causal: CausalModel) -> None:

@@ -23,7 +23,10 @@ class Amounts:
 
 @dataclass(frozen=True)
 class WritingTask:
-    """Settings of text generation: counterlabels of each label for debiasing, sampling, amounts and seed."""
+    """Settings of text generation.
+
+    `counterlabels`: for each label, the labels that its texts must not fit (for self-debiasing).
+    """
 
     counterlabels: Mapping[str, Sequence[str]]
     sampling: Sampling
@@ -31,7 +34,7 @@ class WritingTask:
     seed: int
 
     def prompts_of(self, label: str) -> tuple[str, ...]:
-        """Return the labels whose prompts a text of this label needs: its own, then its counterlabels."""
+        """Return the labels whose prompts the text needs: its own and, for debiasing, its counterlabels."""
         return (label, *self.counterlabels.get(label, ())) if self.sampling.decay else (label,)
 
     @property
@@ -66,7 +69,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Written:
-    """All attempts at one label of one input, in order; empty if a prompt is too long for the model."""
+    """All attempts at one label of one input, in order.
+
+    Empty if the input's prompt and a text of maximum length together exceed the model's limit.
+    """
 
     job: Job
     label: str

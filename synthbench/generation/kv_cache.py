@@ -10,7 +10,7 @@ from synthbench.generation.memory import rounded
 
 
 class KeyValues:
-    """Keys and values of several sequences: for each layer (2, sequences, heads, length, size of a head).
+    """Keys and values of several sequences: a tensor (2, sequences, heads, length, head size) per layer.
 
     Each sequence fills the beginning of its row; positions after its end are never attended to. Layers are
     tensors of their own, so that copying and growing need memory for one more layer, not for all. On a GPU
@@ -86,7 +86,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     def update(
         self, key_states: Tensor, value_states: Tensor, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
-        """Write states (sequences, heads, n, size); return all positions that may be attended to."""
+        """Write states (sequences, heads, n, size); return keys and values of the first `width` positions."""
         for slots, states in zip(self._slots, (key_states, value_states), strict=True):
             slots[self._lines, :, self._positions] = states.transpose(1, 2)
         keys, values = self._slots
@@ -97,7 +97,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return self._width, 0
 
     def get_seq_length(self) -> int:
-        """Return the longest length read so far; unused, since we pass positions."""
+        """Return an upper bound of the lengths before this step; unused, since we pass positions."""
         return self._width - int(self._positions.shape[1])
 
     def get_max_length(self) -> int:
@@ -106,9 +106,10 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
 
 def as_cache(layers: Sequence[Tensor], starts: Tensor, num_tokens: int, width: int) -> Cache:
-    """Return transformers' cache over layers of (2, sequences, heads, length, size).
+    """Return a cache for transformers that reads and writes these layers (2, sequences, heads, length, size).
 
-    Each sequence's next `num_tokens` tokens begin at its position in `starts`.
+    Each sequence's next `num_tokens` tokens begin at its position in `starts`. Only its first `width`
+    positions can be attended to.
     """
     positions = starts[:, None] + torch.arange(num_tokens, device=starts.device)
     lines = torch.arange(len(starts), device=starts.device)[:, None]

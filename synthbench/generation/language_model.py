@@ -37,8 +37,8 @@ class NamedLanguageModel(BaseModel):
     model: GivenName = Field(
         min_length=1,
         description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
-        " folder in an installed package), or"
-        f" `{MODEL_PREFIX}lm`; for masked language models also `{MODEL_PREFIX}encoder`",
+        " folder in an installed package), or a"
+        f" built-in toy model: `{MODEL_PREFIX}lm` (causal) or `{MODEL_PREFIX}encoder` (masked)",
     )
     revision: str | None = Field(
         None,
@@ -120,7 +120,7 @@ class LanguageModel(NamedLanguageModel):
     )
 
     def rounding_notes(self, texts: str) -> tuple[str, ...]:
-        """In half precision, return a note for the table: the texts depend on batch size and device."""
+        """In half precision, return a note for the table: `texts` depend on batch size and device."""
         if self.dtype == "fp32":
             return ()
         return (

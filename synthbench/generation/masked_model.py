@@ -60,10 +60,11 @@ class MaskedModel:
     tokenizer: "PreTrainedTokenizerBase"
 
     def guesses(self, blanks: Sequence[Blank], top_k: int) -> Iterator[list[tuple[str, float]]]:
-        """Yield, for each blank, the `top_k` most probable other words, best first; probabilities sum to 1.
+        """Yield, for each blank, the `top_k` most probable words except its own, as (word, probability).
 
-        Guesses are whole words of one token. The list is empty if the blank lies beyond the model's maximum
-        length, and shorter than `top_k` if the vocabulary is small.
+        The best word is first; the probabilities sum to 1. Guesses are whole words of one token. The list is
+        empty if the blank lies beyond the model's maximum length, and shorter than `top_k` if the vocabulary
+        is small.
         """
         for start in range(0, len(blanks), BATCH):
             batch = blanks[start : start + BATCH]
@@ -73,7 +74,7 @@ class MaskedModel:
     def _logits(self, blanks: Sequence[Blank]) -> "list[torch.Tensor | None]":
         """Return each blank's logits of the whole words, ordered as `_words`; None beyond the maximum length.
 
-        They are copied from the device together, since each copy waits for it.
+        One copy fetches all logits, since each copy waits for the device.
         """
         import torch
 
@@ -126,7 +127,7 @@ class MaskedModel:
 
     @cached_property
     def _words(self) -> "tuple[list[int], list[str]]":
-        """The tokens that are a whole word after another word, and these words."""
+        """The ids of the tokens that form a whole word when they follow another word, and these words."""
         words = [str(self.tokenizer.decode([token])).strip() for token in range(len(self.tokenizer))]
         lettered = [(token, word) for token, word in enumerate(words) if word.isalpha()]
         before = self._ids([CONTEXT])[0]

@@ -45,7 +45,8 @@ def bytes_per_sequence(of_token: int, num_layers: int, length: int, vocabulary: 
 def is_exhausted(error: BaseException) -> bool:
     """Return whether the error, or one of its causes, means that memory is exhausted.
 
-    Some libraries have errors of their own, and so has a CUDA graph whose recording runs out of memory.
+    Besides torch's own error, messages of CUDA, cuBLAS, MPS and the CPU are recognised. If recording a CUDA
+    graph runs out of memory, another error follows, so causes count.
     """
     import torch
 

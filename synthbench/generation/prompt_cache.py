@@ -31,7 +31,7 @@ class _Prefix:
 
 
 class PromptCache:
-    """Keys and values of the prompts read last, without their last token, which the first step reads."""
+    """Keys and values of the latest prompts without their last token: the first decoding step reads it."""
 
     def __init__(self, network: Network, device: "torch.device") -> None:
         self._network = network
@@ -40,9 +40,9 @@ class PromptCache:
         self.key_values = network.key_values(0, 0)
 
     def read(self, prompts: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[str, int]]:
-        """Read the prompts of several inputs (label -> tokens); return each input's rows (label -> row).
+        """Read several inputs' prompts (label -> tokens); return their rows in `key_values` (label -> row).
 
-        They replace the prompts read before.
+        These prompts replace all earlier ones.
         """
         flat = [(label, list(tokens[:-1])) for each in prompts for label, tokens in each.items()]
         for label, tokens in flat:
@@ -57,7 +57,7 @@ class PromptCache:
         return len(tokens) - len(self._prefixes[label].tokens)
 
     def _shorten(self, label: str, tokens: list[int]) -> None:
-        """Shorten the label's prefix to its common part with one more prompt, or begin with that prompt."""
+        """Cut the label's prefix to what it shares with this prompt; a first prompt is itself the prefix."""
         known = self._prefixes.get(label)
         if known is None:
             key_values = self._network.key_values(1, len(tokens))
@@ -69,7 +69,7 @@ class PromptCache:
         known.tokens = known.tokens[:num_shared]
 
     def _fill(self, flat: Sequence[tuple[str, list[int]]]) -> None:
-        """Read the prompts into the first rows; they are sorted by their length after the prefix."""
+        """Read prompts, sorted by descending length after their prefix, into the first rows."""
         starts = [len(self._prefixes[label].tokens) for label, _ in flat]
         rows = [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)]
         smallest = SMALLEST_READ.get(self._device.type, SMALLEST_READ["cuda"])
@@ -105,9 +105,9 @@ class PromptCache:
 
 
 def _passes(lengths: Sequence[int], smallest: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the rows of each forward pass of at least `smallest` tokens.
+    """Yield (start, end) of the rows of each forward pass; `lengths` are descending.
 
-    Rows have descending lengths.
+    All passes but the last have at least `smallest` tokens, padding included.
     """
     first = 0
     while first < len(lengths):

@@ -1,4 +1,4 @@
-"""Draw the next token: self-debiasing, then top-k, then top-p, exactly, without sorting the vocabulary."""
+"""Draw the next token: self-debiasing, then top-k, then top-p; exact, but rarely sorts the vocabulary."""
 
 import hashlib
 from dataclasses import dataclass
@@ -70,10 +70,10 @@ class Sampler:
     ) -> tuple["Tensor", "Tensor"]:
         """Return the candidates for the next token, most probable first, and their probabilities.
 
-        `logits` (fp32, overwritten) has the shape (sequences, vocabulary). `rows` (rows,) indexes the regular
-        prompts' sequences, `counter_rows` (rows, counters) those of their counter prompts, padded with the
-        row's own index, which changes nothing. Both results have the shape (rows, k); each row's
-        probabilities sum to 1 and are 0 for excluded tokens.
+        `logits` (fp32, overwritten) has the shape (sequences, vocabulary). `rows` (rows,) has the
+        sequence of each row's own prompt, `counter_rows` (rows, counters) those of its counter prompts.
+        A row with fewer counter prompts repeats its own index, which changes nothing. Both results have the
+        shape (rows, k); each row's probabilities sum to 1 and are 0 for excluded tokens.
         """
         import torch
 
@@ -88,22 +88,23 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row, drawn with its number in `uniforms` (fp64), on their device."""
+        """Return one token for each row, drawn with the row's number in `uniforms` (fp64), on that device."""
         tokens, probabilities = tokens.to(uniforms.device), probabilities.to(uniforms.device)
         return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
     def _top_k(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor", k: int
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the top k tokens after debiasing, searched in the blocks with the largest probabilities.
+        """Return the top k tokens after debiasing, and their weights.
 
-        Debiasing only lowers weights. So if the k-th weight is at least the largest probability outside these
-        blocks, the top k are exact; other rows are searched in full.
+        A CPU first searches the blocks of 32 tokens with the largest probabilities. Debiasing only lowers
+        weights. So if the k-th weight is at least the largest probability outside these blocks, the top k are
+        exact; other rows are searched in full.
         """
         import torch
 
         num_blocks = probabilities.shape[1] // BLOCK
-        if not probabilities.is_cpu or num_blocks <= NUM_BLOCKS:
+        if not probabilities.is_cpu or num_blocks <= NUM_BLOCKS or k > NUM_BLOCKS * BLOCK:
             return self._heaviest(self._debiased(probabilities, rows, counter_rows), k)
         blocked = probabilities[:, : num_blocks * BLOCK].view(len(probabilities), num_blocks, BLOCK)
         best, blocks = blocked.amax(dim=-1)[rows].topk(NUM_BLOCKS + 1, dim=-1)
@@ -142,6 +143,7 @@ class Sampler:
         """Return the debiased weights of `tokens` (None: of the vocabulary), not renormalised.
 
         DINO section 3: delta = p - q, weight = p * alpha, alpha = exp(decay * delta) if delta < 0, else 1.
+        As in the authors' code, alpha is at least 0.01.
         """
         import torch
 

@@ -37,13 +37,15 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
         0.95,
         gt=0,
         le=1,
-        description="top-p: keep the most probable tokens with this share; null: no limit",
+        description="top-p: draw among the most probable tokens that together have this probability; null: no"
+        " limit",
     )
     max_new_tokens: int = Field(64, ge=1, le=1024, description="maximum length of a text in tokens")
     max_length: int | None = Field(
         None,
         ge=3,
-        description="longest input in tokens; others are truncated. Default: the tokenizer's limit",
+        description="longest input in tokens; longer ones are truncated. Default: the limit of model and"
+        " tokenizer, else 512",
     )
 
     def constants(self) -> Mapping[str, Constant]:
@@ -80,7 +82,8 @@ class Seq2SeqModel:
     def texts(self, inputs: Sequence[str], keys: Sequence[Sequence[str]], seed: int) -> Iterator[list[str]]:
         """Yield, for each input, a text for each of its keys; all inputs have equally many keys.
 
-        A text depends on the model, its input, key and seed alone; other inputs change only rounding.
+        A text's key and `seed` seed its random numbers. A text depends on the model, its input, key and seed
+        alone; other inputs change only rounding.
         """
         import torch
 

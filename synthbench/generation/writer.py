@@ -1,7 +1,7 @@
 """Write several samples of a text for each input and label, many of them in one batch.
 
-The result depends only on the model, the prompts, the settings and the seed: not on batching, the order of
-inputs, or killed earlier runs.
+Up to rounding, the result depends only on the model, the prompts, the settings and the seed: not on batching,
+the order of inputs, or killed earlier runs.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ QUOTE = '"'
 
 
 class QuoteEndings:
-    """Ends a text at a token with a quotation mark, or with a line break, which makes the text unusable."""
+    """Ends a text at its first token with a quotation mark or a line break."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
@@ -64,7 +64,10 @@ class Endings(Protocol):
     """Decides where a text ends."""
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Return whether the text ends with these tokens."""
+        """Return whether the text ends with these tokens.
+
+        `key` names the input, `number` the attempt.
+        """
 
 
 @dataclass(eq=False)
@@ -119,9 +122,9 @@ class Tools:
 
 
 class Scheduler:
-    """Writes inputs in a batch of `num_sequences`; holds no more inputs than a batch needs.
+    """Writes the inputs' texts in a batch of `num_sequences`; holds no more inputs than a batch needs.
 
-    It stops before an input of more than `longest` tokens, prompt and text (None: before none).
+    Stops before an input of more than `longest` tokens, prompt and text together (None: no limit).
     """
 
     def __init__(
@@ -159,9 +162,9 @@ class Scheduler:
         return [*self._in_work.values(), *([self._next] if self._next else [])]
 
     def _fill(self) -> Iterator[Written]:
-        """Start attempts while there is room; read the next prompts if none wait. Yield too long inputs.
+        """Start attempts while there is room; yield inputs that are too long.
 
-        Attempts are admitted before the next prompts overwrite theirs.
+        The next prompts are read once no attempt waits, since they overwrite the earlier ones.
         """
         while True:
             self._admit()
@@ -171,7 +174,7 @@ class Scheduler:
 
     @property
     def _has_next(self) -> bool:
-        """Whether there is another input, and memory was planned for its length."""
+        """Whether there is a next input that fits the planned memory, or is too long for the model."""
         if self._next is None:
             return False
         return (
@@ -209,7 +212,7 @@ class Scheduler:
             self._waiting.extend((row, of_label) for row in (*begun, *self._launched(each, label)))
 
     def _launched(self, each: Input, label: str) -> list[RunningAttempt]:
-        """Return the new attempts that are still wanted."""
+        """Return as many new attempts as are still wanted, and list them as running."""
         state, amounts, launched = each.labels[label], self._task.amounts, []
         while state.num_usable + len(state.running) < amounts.samples and state.num_launched < amounts.tries:
             launched.append(self._try(each, label, state.num_launched))
@@ -233,7 +236,7 @@ class Scheduler:
             self._batch.admit(admitted, self._prompts)
 
     def _collect(self) -> Iterator[Written]:
-        """Classify finished rows' texts and remove the rows; a further attempt takes its row's place."""
+        """Classify finished texts and yield finished labels; further attempts take over the rows."""
         over = [row for row in self._batch.rows if isinstance(row, RunningAttempt) and self._is_over(row)]
         leaving, finished = [], []
         for row in over:
@@ -312,7 +315,7 @@ class Writer:
 
     @property
     def reads_own_lengths(self) -> bool:
-        """Whether each sequence attends to its own keys only, as on GPUs of today."""
+        """Whether each sequence attends to its own keys only; otherwise all read as many as the longest."""
         return self._network.reads_own_lengths
 
     def write(self, jobs: Iterable[Job]) -> Iterator[Written]:

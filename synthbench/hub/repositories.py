@@ -99,7 +99,7 @@ class HubRepository:
 
     @property
     def cached_commit(self) -> str | None:
-        """The revision, else the commit of main in the local cache."""
+        """The revision, else the commit of main in the local cache; None if there is none."""
         reference = self.cache / "refs" / "main"
         if self.revision is not None or not reference.is_file():
             return self.revision
@@ -136,7 +136,8 @@ class HubRepository:
     def listing(self) -> HubContents:
         """Ask the hub for the repository's files.
 
-        Raises UserError if there is no such repository or commit, or if it is gated.
+        Raises UserError if there is no such repository or commit, or if it is gated for this user;
+        NotAvailableError, a UserError, if the hub does not answer.
         """
         from huggingface_hub import HfApi
 
@@ -261,7 +262,7 @@ class HubFiles:
     groups: tuple[tuple[str, ...], ...]
 
     def chosen(self, names: Sequence[str]) -> list[str]:
-        """Return the names that are read; raises UserError for a group without a match."""
+        """Return which of these files to read; raises UserError for a group without a match."""
         return [name for group in self.groups for name in self._first(group, names)]
 
     def _first(self, group: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -271,7 +272,10 @@ class HubFiles:
         raise UserError(f"{self.repository}: has no {' or '.join(group)}{_what_there_is(names)}")
 
     def resolve(self) -> list[Path]:
-        """Return the files, downloading those missing in the local cache; raises UserError as `chosen`."""
+        """Return the files, downloading those missing in the local cache.
+
+        Raises UserError as `chosen` and `HubRepository.listing`.
+        """
         return [path for group in self.resolve_groups() for path in group]
 
     def resolve_groups(self) -> list[list[Path]]:

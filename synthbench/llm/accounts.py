@@ -1,7 +1,7 @@
-"""What each LLM of an experiment file has taken of the experiment's budgets: US dollars and tokens.
+"""Spending of each LLM in an experiment file, in US dollars and tokens, for the experiment's budgets.
 
-Accounts are keyed by the LLM's key in the file, since two keys may name one model. Attempts of earlier
-versions lack that key: they count for every LLM with their endpoint and model.
+Accounts are keyed by the LLM's key in the file, since two keys may name one model. Attempts recorded by
+earlier versions of synthbench lack that key: they count for every LLM with their endpoint and model.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Spending:
         self._of = (account.experiment, endpoint.name, endpoint.model)
 
     def total(self) -> Spent:
-        """Return what was spent; attempts in flight or in doubt count in full."""
+        """Return what was spent; attempts in flight or in doubt count at their expected cost."""
         experiment, *model = self._of
         rows = self._database.execute(
             "SELECT usd, tokens FROM spending"

@@ -98,7 +98,7 @@ _ENDS = " .!?\"'“”"
 
 
 def sentences_in(answer: str) -> list[str]:
-    """Return the sentences of an LLM's answer that is a list, in order, one line each and none empty.
+    """Return the sentences of an LLM's answer that is a list, in order; each is one line and not empty.
 
     Reads numbers of any style, bullets, a list on one line, JSON, and lines without marks. Leaves out
     preambles, closing remarks, repetitions of the input, and quotation marks around sentences. An answer
@@ -112,7 +112,10 @@ def sentences_in(answer: str) -> list[str]:
 
 
 def sentence_in(answer: str) -> str:
-    """Return the only or first sentence of an answer; "" if it has none."""
+    """Return the first line of an answer's content; "" if it has none.
+
+    Skips preambles, closing remarks and repeated input, unless there is nothing else.
+    """
     lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
     lines = [line for line in lines if not _INPUT_LABEL.match(line)] or lines
     said = [line for line in lines if not (_CLOSING.match(line) or _is_announcement(line))] or lines

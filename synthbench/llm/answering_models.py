@@ -12,7 +12,7 @@ _FOLDER = linear_pattern(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORE
 def is_alias(asked: str, answered: str) -> bool:
     """Return whether two names denote one model, up to a date (gpt-4o-2024-08-06), a tag, or a provider.
 
-    Only one of the two may have a provider or tag: two different ones denote two models.
+    If both have a provider, it must be the same; likewise for a tag.
     """
     (maker, name, tag), (other_maker, other_name, other_tag) = map(_parts, (asked, answered))
     if (maker and other_maker and maker != other_maker) or (tag and other_tag and tag != other_tag):
@@ -24,7 +24,7 @@ def is_alias(asked: str, answered: str) -> bool:
 def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:
     """Yield a note on each model that answered: a warning, unless it is another name of the requested one.
 
-    A path is no warning either: a user's own server names its model by its path.
+    A path gives no warning either, since a user's own server may report its model's path as the name.
     """
     for name in answered:
         if is_alias(asked, name) or _FOLDER.search(name):

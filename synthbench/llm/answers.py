@@ -32,9 +32,10 @@ _SERVER_FAULTS = {"error", "abort", "aborted", "network_error", "insufficient_sy
 
 @dataclass(frozen=True)
 class Details:
-    """Details of an answer's usage: `cached_tokens` of the prompt's tokens were in the service's cache.
+    """Token counts of an answer in detail.
 
-    `reasoning_tokens` of the answer's tokens were thoughts.
+    `cached_tokens`: prompt tokens that the service had in its cache. `reasoning_tokens`: tokens of thoughts
+    among the answer's.
     """
 
     cached_tokens: int = 0
@@ -53,7 +54,7 @@ class Origin:
 class Answer:
     """An endpoint's answer: `text` is the text received, or None.
 
-    `kind` and `failure` say what an incomplete answer lacks. `is_server_fault`: the service reports a failure
+    `kind` and `failure` say why an answer is incomplete. `is_server_fault`: the service reports a failure
     of its own, so a later run may get an answer. `logprobs`: None if the reply has none.
     """
 
@@ -76,7 +77,7 @@ class Answer:
 def kind_of_finish(reason: object) -> tuple[AnswerKind, str]:
     """Return the answer's kind by its `finish_reason`, and a detail to report.
 
-    With an unknown reason, or null, the answer may or may not be complete.
+    An unknown reason or null gives FAULTY, since the answer may be incomplete.
     """
     said = reason.lower() if isinstance(reason, str) else ""
     if said in _WHOLE:

@@ -24,7 +24,7 @@ _KINDS = (AnswerKind.EMPTY, AnswerKind.REFUSED, AnswerKind.FAULTY)
 
 
 def _amount(state: str, prompt: str = "attempts.prompt_tokens") -> str:
-    """Return the SQL columns of an AttemptTotals of the attempts in this state."""
+    """Return the SQL columns for an AttemptTotals of the attempts in this state."""
     values = (prompt, prompt.replace("prompt", "completion"))
     tokens = ", ".join(f"sum(iif(state = '{state}', {value}, 0))" for value in values)
     return f"sum(state = '{state}'), {tokens}, total(iif(state = '{state}', usd, 0))"

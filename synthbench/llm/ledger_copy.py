@@ -1,9 +1,8 @@
 """A machine's copy of a ledger that machines share: which rows changed here, and changes from elsewhere.
 
 The shared ledger is a sequence of numbered entries, each a list of changed rows. A turn is the time in which
-one machine alone may add entries (`engine.shared_ledger`). Every table's triggers note changed rows. A note
-has no entry until its row was sent; a sent or received row keeps the number of its entry until entries are
-merged.
+one machine alone may add entries (`engine.shared_ledger`). Triggers note each changed row. The note gets the
+number of an entry once the row is sent or received, and keeps it until entries are merged.
 """
 
 import json

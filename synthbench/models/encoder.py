@@ -159,18 +159,18 @@ class LengthBatchedEncoder:
 
     @property
     def of_queries(self) -> "LengthBatchedEncoder":
-        """This encoder with the prompt of queries, if the model has one besides its default."""
+        """This encoder with the prompt of queries; itself if it reads queries like all other texts."""
         given = self._prompts
         return self._read_as("query", prompt_of_queries(self.model) if given is None else given.query)
 
     @property
     def of_passages(self) -> "LengthBatchedEncoder":
-        """This encoder with the prompt of passages, if queries have another one."""
+        """This encoder with the prompt of passages; itself if it reads passages like all other texts."""
         given = self._prompts
         return self._read_as("document", prompt_of_passages(self.model) if given is None else given.passage)
 
     def _read_as(self, task: str, prompt: str | None) -> "LengthBatchedEncoder":
-        """Return an encoder for queries or passages; itself if they are read like all other texts."""
+        """Return this encoder for queries or passages; itself if it reads them like all other texts."""
         routed = task if routes_tasks(self.model) else None
         own = default_prompt(self.model) if self._reading.prompt is None else self._reading.prompt
         if (prompt or "") == (own or "") and routed == self._reading.task:

@@ -65,9 +65,9 @@ class BatchedEncoder(Encoder, Protocol):
     def encoded_batches(
         self, sentences: Sequence[str], is_due: IsDue
     ) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
-        """Yield the rows of each batch that is due, with the vectors that `encode` gives them.
+        """Yield the rows of each batch for which `is_due` holds, with the vectors that `encode` gives them.
 
-        Batches are numbered 0, 1, ... and depend on all sentences, which must be distinct, not on those due.
+        Batches are numbered 0, 1, ... and depend on all sentences, which must be distinct.
         """
 
 

@@ -55,7 +55,7 @@ Need = TrainedModel | GeneratedData
 
 
 class Component(BaseModel):
-    """A plug-in: its fields are its section of the experiment file; `version` is that of its behaviour.
+    """A plug-in: its fields are its section of the experiment file; `version` numbers its behaviour.
 
     Raise `version` whenever the same configuration gives another result, so that older artifacts are not
     reused. The code of plug-ins outside synthbench enters identities as well.
@@ -139,7 +139,7 @@ class GenerationContext(PluginContext, Protocol):
         """Return the data set of `dataset(name)` as a stream of records: it may not fit into memory."""
 
     def shared(self) -> SyntheticDataset | None:
-        """Return the data of the method's `shared_by_shards`; None without shards: `generate` makes them."""
+        """Return the data of the method's `shared_by_shards`; None without shards."""
 
 
 class StepContext(PluginContext, Protocol):
@@ -313,7 +313,7 @@ class Step(Component, ABC):
 
     @abstractmethod
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the resulting records, in order. Ids that don't come back count as dropped, others as new.
+        """Yield the resulting records, in order. Ids not yielded count as dropped, unknown ids as new.
 
         `records` can be iterated over any number of times, also between yields.
         """

@@ -90,7 +90,7 @@ def _tail_of(correlations: "Array") -> Tail:
 
 
 def _largest(correlations: "Array") -> "Array":
-    """Return the sorted largest |Z| of a sample. Equal matrices give equal samples.
+    """Return, sorted, the largest |Z| of each draw of a sample. Equal matrices give equal samples.
 
     Estimated correlations may have negative eigenvalues. With these set to 0 and rows scaled to length 1,
     their symmetric square root is that of a valid matrix nearby. Unlike other roots it is unique.
@@ -133,7 +133,7 @@ def _two_sided(z: float) -> float:
 
 
 def _deviate(p_value: float) -> float:
-    """Return the z whose two-sided p value this is."""
+    """Return the z that has this two-sided p value."""
     from scipy.special import ndtri
 
     return float(-ndtri(p_value / 2))

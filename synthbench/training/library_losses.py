@@ -61,7 +61,7 @@ class LibraryLoss(BaseModel, WithConstants):
     al. 2020, arXiv 2010.02666): the mean squared difference between s(anchor, positive) - s(anchor, negative)
     and the same margin of the teacher. kl-divergence: on rankings: the divergence from the softmax of the
     grades to the softmax of the similarities, over a query's candidates. With `learns_from`, margin-mse also
-    takes rankings, and kl-divergence triplets. distillation: on sentences, whose vectors shall equal a
+    takes rankings, and kl-divergence triplets. distillation: on sentences; their vectors are fitted to a
     teacher's.
     """
 

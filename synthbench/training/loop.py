@@ -60,7 +60,7 @@ class TrainingJob:
 
 
 def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
-    """Train `job.model` in place; it ends with the weights of the best dev score, or else the last.
+    """Train `job.model` in place; it gets the weights of the best dev score, or without dev the last.
 
     The first of equal scores wins. A killed training resumes from its last valid checkpoint and ends, on a
     CPU, with the same weights as an uninterrupted one. So does a paused training; at the pause, the model

@@ -159,7 +159,7 @@ def _binary_losses(logits: Tensor, own: Tensor) -> Tensor:
 def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) -> Tensor:
     """Return the cross-entropy with soft labels: the label of an anchor's positive is its score s.
 
-    The label of other candidates is 0; with `spreads` it is (1 - s) / (n - 1), for n unmasked candidates
+    The label of each other candidate is 0; with `spreads` it is (1 - s) / (n - 1), for n unmasked candidates
     (Cheng et al. 2023, section 3.3, and the authors' released code).
     """
     rows = torch.arange(len(logits), device=logits.device)

@@ -67,7 +67,7 @@ class ShuffledBatches(DefaultBatchSampler):
 
 
 class DistinctBatches(ShuffledBatches):
-    """Batches without a text in two of their records, as sentence-transformers' NO_DUPLICATES.
+    """Batches in which no text occurs in two records, as sentence-transformers' NO_DUPLICATES.
 
     A record waits for the next batch without its texts. The number of batches is that of ShuffledBatches:
     records that would need further, smaller ones are left to the next epoch, which has another order.

@@ -49,7 +49,7 @@ def words_setting() -> Any:  # noqa: ANN401 - a field of any type
     return added_field(
         None,
         description="how to split scripts without spaces between words, such as Chinese: icu (a dictionary's"
-        " words) or pairs (of letters); null: split only at spaces, and refuse texts without",
+        " words) or pairs (of letters); null: split only at spaces, and refuse texts without spaces",
     )
 
 

@@ -2,8 +2,8 @@
 
 Bands of true similarity, with their lower limits:
 
-- same, from 0.9: paraphrases have 1.0; with one changed detail it may stay at 0.9, with another action or
-  object never;
+- same, from 0.9: paraphrases have 1.0; one changed detail may leave 0.9, another action or object never
+  does;
 - similar, from 0.5: hard negatives, with one or two decisive slots or the polarity changed (0.58 to 0.87);
 - a little, from 0.25: most other events of the same domain (median 0.47, nine of ten from 0.28 to 0.77);
 - different: other domains (19 of 20 below 0.17, 99 of 100 below 0.25).

@@ -74,7 +74,7 @@ def relevance(asked: Event, slot: str, told: Event) -> float:
 
 
 def kept_of(asked: Event, slot: str) -> dict[str, Any]:
-    """Return slot -> value that a passage needs to answer a question about a slot of `asked` in part."""
+    """Return slot -> value: what a passage must tell to answer a question about `asked` in part."""
     names = ("domain", "is_negative", *(name for name in _DEED if name not in _hidden(slot)))
     return {name: getattr(asked, name) for name in names}
 

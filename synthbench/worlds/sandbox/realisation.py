@@ -180,7 +180,7 @@ def draw_wording(
 
 
 def tell(event: Event, register: Register, random: Random, but_not: str = "") -> str:
-    """Return a sentence that describes the event, other than `but_not` if 50 draws give another."""
+    """Return a sentence that describes the event; it is not `but_not`, unless 50 draws all give that."""
     text = but_not
     for _ in range(_RETELLINGS):
         text = sentence(event, draw_wording(event, register, random))

@@ -189,7 +189,7 @@ class Scope:
         return split_of(event) == self.split
 
     def possible(self, relation: Relation) -> Relation:
-        """Return the relation; with only one domain, related instead of unrelated."""
+        """Return the relation that this scope can draw: with one domain, related instead of unrelated."""
         has_others = len(self.domains) > 1
         return relation if has_others or relation is not Relation.UNRELATED else Relation.RELATED
 
@@ -267,7 +267,7 @@ def stream(
     drawer: Callable[[int, Random], Callable[[], Drawn]],
     key: Callable[[Drawn], Hashable],
 ) -> Iterator[Drawn]:
-    """Yield an item for each position 0, 1, ..., without repeated keys; `drawer` gets its random numbers."""
+    """Yield endless items without repeated keys; `drawer` draws the item of each position 0, 1, ..."""
     distinct = Distinct()
     for position in count():
         yield distinct.draw(drawer(position, scope.random(purpose, position)), key)

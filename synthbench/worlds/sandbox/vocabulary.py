@@ -27,7 +27,7 @@ Concepts = Mapping[str, Concept]
 class Scene:
     """Actions and objects that all combine with each other.
 
-    An action's `nouns` are with their preposition ("repair of", "attack on"); objects are with their article.
+    An action's `nouns` include their preposition ("repair of", "attack on"); objects include their article.
     """
 
     actions: Concepts

@@ -36,7 +36,7 @@ MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class TasksAsk:
-    """A request for `count` tasks: are query and document long, is the document a label?"""
+    """A request for `count` tasks, with the length of their texts and whether a document is a label."""
 
     count: int
     is_query_long: bool
@@ -62,7 +62,7 @@ class RecordAsk:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAsk:
-    """A request to choose, for a passage, one of `options[key]` for each key; numbered ones by number."""
+    """A request to choose for a passage: for each key one of `options[key]`, by number if numbered."""
 
     options: Mapping[str, Sequence[str]]
     passage: str

@@ -170,8 +170,8 @@ class Ask:
 
     `count` 1 asks for a bare sentence, more for a numbered list. A judgement has a `comparison`, a request
     for JSON a `json`. In a question over several passages, `sentence` is the first passage and `further` are
-    the others. A `query` asks for a passage that does not answer it, but contradicts `sentence`: a passage
-    that answers, or the query itself if the message has none.
+    the others. With a `query`, the request is for a passage that does not answer it. That passage contradicts
+    `sentence`: a passage that answers, or the query itself if the message has no such passage.
     """
 
     task: AskedTask
