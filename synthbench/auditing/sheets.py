@@ -64,8 +64,8 @@ SIMILARITY = SheetQuestion(
 def question_of(text: str | None, labels: str | None, items: Items) -> SheetQuestion:
     """Return the question to ask; the default for pairs is `SIMILARITY`.
 
-    `labels` are separated by commas. Raises UserError if only one of both is given, if there is no default,
-    or if the labels are fewer than two, repeated or unfit for a header.
+    `labels` are separated by commas. Raises UserError for a question without labels or labels without a
+    question, if there is no default, or if the labels are fewer than two, repeated or unfit for a header.
     """
     if text is None and labels is None and len(items.text_names) == 2:
         return SIMILARITY

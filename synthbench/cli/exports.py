@@ -119,7 +119,7 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Destination, Given):
-    """An export of an experiment's row; all fields but `kind` are options of `export model` and `dataset`."""
+    """An export of an experiment's row; its fields but `kind` are options of `export model` and `dataset`."""
 
     row: Row
     license_id: License = ""

@@ -44,8 +44,8 @@ def print_last_screen(
 def next_step(invocation: "Invocation", address: str) -> str:
     """Say how to see the runs in MLflow; `address` is a server's address or the command that shows them.
 
-    The command gets the experiment file; after overrides it gets none, and so shows the last tracked result,
-    which is this one.
+    The command names the experiment file. After overrides it names none: it then shows the last tracked
+    result, which is this one.
     """
     is_server = "://" in address
     file = "" if is_server or invocation.overrides else f" {shlex.quote(str(invocation.experiment.file))}"

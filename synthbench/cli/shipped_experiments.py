@@ -87,7 +87,7 @@ def papers() -> Mapping[str, tuple[ShippedExperiment, ...]]:
 
 
 def tables_of(paper: str) -> Iterator[tuple[Path, PurePath]]:
-    """Yield a paper's published tables and the files that explain their columns, each with its root."""
+    """Yield (root, file) of a paper's published tables and of the files that explain their columns."""
     for root in _roots():
         tables = _found(root, PUBLISHED, f"{paper}_*.csv")
         yield from (

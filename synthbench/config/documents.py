@@ -197,7 +197,7 @@ def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
 
 
 def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
-    """Return a path at which the two conflict, () if there is none."""
+    """Return a path at which both mappings set a value, () if there is none."""
     for key in first.keys() & second.keys():
         if not (isinstance(first[key], dict) and isinstance(second[key], dict)):
             return (key,)

@@ -61,7 +61,7 @@ class Recipe(Section):
     )
     bases: tuple[str, ...] = Field(
         ("train.base",),
-        description="keys of the run that get the file's base; its size's learning rate goes beside each",
+        description="keys of the run that get the file's base, each with the learning rate for its size",
     )
     rates: dict[Size, Rates] = Field(
         {}, description="size of the base -> its rates; empty: the run has its own, or trains nothing"

@@ -188,7 +188,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 
 
 class RowProblems:
-    """Collects faults of merged rows; a fault names its rows unless every row with the faulty line has it."""
+    """Collects faults of merged rows; a fault names its rows, unless every row with that line has it."""
 
     def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows

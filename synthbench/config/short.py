@@ -64,7 +64,8 @@ class SizedBase(Pretrained):
     """The base of all rows of a short file."""
 
     size: Size | None = Field(
-        None, description="its size, which decides the learning rates. Default: found by the model's metadata"
+        None,
+        description="the base's size, which decides the learning rates. Default: as in the model's metadata",
     )
 
 

@@ -207,7 +207,7 @@ def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[lis
 
 
 def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[str]:
-    """Return the axes that make no difference: `equal`, variants of one name, cover all their values."""
+    """Return the axes that make no difference: `equal`, variants of one name, have all values of each."""
     varying = [axis for axis in equal[0].axes if len({each.axes[axis] for each in equal}) > 1]
     fixed = {axis: value for axis, value in equal[0].axes.items() if axis not in varying}
     all_points = [

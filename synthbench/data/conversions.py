@@ -36,7 +36,7 @@ class Thresholds:
 
 
 def thresholds(*names: str) -> dict[str, Constant]:
-    """Return these defaults of `Thresholds` as constants; changing a default changes stage identities."""
+    """Return the named defaults of `Thresholds` as constants; changing one changes stage identities."""
     frozen = {"high": 0.9, "low": 0.1}
     return {f"thresholds.{name}": Constant(getattr(Thresholds, name), frozen[name]) for name in names}
 

@@ -34,7 +34,7 @@ SIMILAR = 0.95
 
 
 class NearNeighbours(BaseModel):
-    """Similarity of a split to train, on samples: `queries` of its sentences, `sentences` of train's."""
+    """Similarity of a split to train, on samples: `queries` sentences of the split, `sentences` of train."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -65,7 +65,7 @@ class Quality(BaseModel):
         description="effective number of sentences, from 1 to the smaller of their number and the dimension",
     )
     vendi_sentences: int = 0
-    encoder: str = Field("", description="the model whose embeddings the Vendi score and `neighbours` use")
+    encoder: str = Field("", description="the model whose embeddings the Vendi score and `to_train` use")
     near_duplicates: float | None = Field(
         None, description="share of near_queries sampled sentences with a near-duplicate among near_sentences"
     )
@@ -77,7 +77,7 @@ class Quality(BaseModel):
     no_common_word: float | None = Field(None, description="share of the pairs without a word in common")
     num_pairs: int = 0
     to_train: dict[str, NearNeighbours] = Field(
-        default_factory=dict, description="split -> similarity to its nearest train sentences"
+        default_factory=dict, description="split -> cosine of its sentences to the nearest train sentence"
     )
 
 

@@ -28,7 +28,7 @@ class JobOutcome:
     """How a job ended. `executed`: stages whose artifacts it committed; `shared`: those that already had one.
 
     `busy` names the process that holds a lock, in which case nothing was computed. `pending` names the LLM
-    batches that unfinished stages wait for, `error` why they failed.
+    batches that unfinished stages wait for; `error` says why stages failed.
     """
 
     executed: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ def described(holder: bytes) -> str:
 
 
 def moment(seconds: Any, today: str = "%H:%M") -> str:  # noqa: ANN401 - a stranger may have written it
-    """Format a time: of today as `today`, of another day with its date; "" if `seconds` is no number."""
+    """Format a time, by the format `today` if it is of today, else with its date; "" if it is no number."""
     try:
         found = time.localtime(float(seconds))
     except (TypeError, ValueError, OverflowError, OSError):

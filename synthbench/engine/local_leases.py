@@ -58,7 +58,7 @@ class LocalLeases:
         return next((_described(self._file(lock.stem)) for lock in locks if self._is_held(lock)), "")
 
     def held(self) -> list[HeldLease]:
-        """Return all leases. The kernel ends those of dead processes, so none is ever late."""
+        """Return all leases, none of them expired: the kernel ends those of dead processes."""
         found = []
         for lock in sorted(self.folder.glob("[!.]*.lock")):
             with suppress(OSError):  # gone by now, or not ours to look into

@@ -50,7 +50,7 @@ class LiveNodes:
         return [node for node in self.alive if node.identity not in self.refused]
 
     def check(self) -> None:
-        """List the nodes, and wait for the answers of all.
+        """Ask all nodes for their code and folder, and wait for the answers.
 
         Raises UserError with a line for each node that has other code, or does not see the folder.
         """

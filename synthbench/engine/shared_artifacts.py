@@ -30,7 +30,7 @@ FEW = 500
 
 
 class SharedArtifacts:
-    """Artifacts of a shared store: a commit and one attempt's files each. `copies`: this machine's copies."""
+    """Artifacts of a shared store, each a commit with one attempt's files; `copies`: this machine's."""
 
     def __init__(self, objects: PatientObjects, copies: LocalArtifacts) -> None:
         self._objects = objects

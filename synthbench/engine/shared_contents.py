@@ -24,7 +24,7 @@ Attempt = tuple[str, str]
 
 
 class SharedContents:
-    """The content of a shared store. An artifact's last use: its commit, or the last note of a run on it."""
+    """A shared store's content. An artifact's last use: its commit, or the last run's note that names it."""
 
     def __init__(
         self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts, work: SharedWork

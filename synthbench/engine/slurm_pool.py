@@ -1,4 +1,4 @@
-"""The tasks of a run in Slurm: submits as many as there are jobs, up to the limit."""
+"""Submit a run's tasks to Slurm: one for each piece of work, up to a maximum."""
 
 import time
 from collections import Counter

@@ -64,7 +64,7 @@ class WithLabellers(Step):
 
 
 class LabelledStep(WithLabellers):
-    """Score each record's first sentence with each of its others, and use the scores."""
+    """Score each pair of a record's first sentence with another one, and use the scores."""
 
     labeller: Labeller = Field(description="the labeller that scores pairs")
 
@@ -190,7 +190,7 @@ class KeepBest(WithLabellers):
         return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the kept records in their order; equal scores are ordered by a hash of the id.
+        """Yield the kept records in input order; among equal scores, a hash of the id decides.
 
         Raises UserError if no pair has a likelihood.
         """
@@ -260,7 +260,7 @@ ROUNDING = 1e-9
 
 
 def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """Return the pairs to score: a record's first sentence with each of the others."""
+    """Return the pairs to score: a record's first sentence with each other one."""
     first, *others = texts
     return [(first, other) for other in others]
 

@@ -78,7 +78,7 @@ class MineNegatives(TripletStep):
     add: bool = added_field(
         False,
         description="for triplets: true adds the negatives to the triplet's own, such as another miner's; "
-        "false replaces those",
+        "false replaces them",
     )
     margin: float | None = Field(
         None,

@@ -82,7 +82,7 @@ def total(costs: Iterable[StageCost], hour_usd: float) -> float:
 def price(
     costs: Costs, rows: Iterable[str], all_rows: Iterable[str], stages: StagesOfRows, hour_usd: float
 ) -> "PriceAt":
-    """Return the cost of a group's `rows` at one amount; `all_rows` are its rows at any amount.
+    """Return the cost of a group's rows at one amount of data; `all_rows` are its rows at all amounts.
 
     The LLM's cost includes that of smaller amounts, since their answers are reused at this one.
     """

@@ -154,7 +154,7 @@ def _state(file: Path) -> tuple[int, int]:
 
 @lru_cache(MOST_FILES)
 def _passages_of(file: Path, size: int, state: tuple[int, int]) -> list[tuple[str, str]]:
-    """Return `_passages`, cached, since a command reads its sources several times."""
+    """Return the result of `_passages` as a list; cached, since a command reads its sources several times."""
     return list(_passages(file, size))
 
 

@@ -141,7 +141,7 @@ def _report_left_out(job: TrainingJob, settings: TrainingSettings, context: Trai
 
 
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
-    """Return the step to resume from, in this training or the paused one before it; None: from the start."""
+    """Return the step to resume from, of this training or of a paused earlier one; None: from the start."""
     step = _last_usable(checkpoints, context.progress)
     paused = context.resume / _PAUSED_FOLDER if context.resume is not None else None
     # A training that paused after its last step has no checkpoint.

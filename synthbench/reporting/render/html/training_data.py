@@ -36,7 +36,7 @@ class ShownData:
 
 @dataclass(frozen=True)
 class ShownSentence:
-    """A sentence's records as a table: `header`, then a block for each data set or several equal ones."""
+    """A sentence's records as a table: `header`, then a block per data set; equal data sets share one."""
 
     sentence: str
     header: Line
