@@ -46,7 +46,7 @@ class Bitext(Evaluator):
                 raise UserError(f"{task.task_name}: one distinct {side} only: nothing to search")
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
-        """Search each text's translation; raises UserError as `check_data`, or if a vector is not finite."""
+        """Search for all translations; raises UserError as `check_data`, or if a vector is not finite."""
         import numpy as np
 
         if not isinstance(model, Encoder):
@@ -69,7 +69,7 @@ class Bitext(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return each pair's influence on the accuracy; the texts that are searched stay the same."""
+        """Return each pair's influence on the accuracy, with the searched texts fixed."""
         values = (items["forward"].astype(float) + items["backward"]) / 2
         centred: NDArray[np.float64] = values - values.mean()
         return centred

@@ -102,7 +102,7 @@ class MTEB(TaskProvider):
         return ()
 
     def sentences(self, task: SyntheticDataset) -> None:
-        """Return None: items are mteb's rows, and equal rows share one record of `read_task`."""
+        """Return None: items are mteb's rows, and `read_task` merges equal rows, so ids don't match."""
         return
 
     def influence(

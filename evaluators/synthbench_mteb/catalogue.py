@@ -31,7 +31,7 @@ def task_names() -> frozenset[str]:
 
 @cache
 def benchmarks() -> Mapping[str, tuple[str, ...] | None]:
-    """Return benchmark's name or alias -> its tasks; None if a rule in mteb's code chooses them."""
+    """Return each benchmark's tasks, by name and alias; None if a rule in mteb's code chooses them."""
     files = (_folder() / "benchmarks" / "benchmarks").glob("*.py")
     calls = (call for file in sorted(files) for call in _calls(ast.parse(file.read_text(encoding="utf-8"))))
     found: dict[str, tuple[str, ...] | None] = {}
@@ -64,7 +64,7 @@ def check_task(name: str) -> None:
 
 
 def near(name: str, known: frozenset[str]) -> str:
-    """Return "; did you mean ...?" for the nearest known name, else "", since all would be a long list."""
+    """Return "; did you mean ...?" for the nearest known name, "" if none is near (not a long list)."""
     folded = {each.casefold(): each for each in known}
     if name.casefold() in folded:
         return f"; did you mean '{folded[name.casefold()]}'?"

@@ -14,7 +14,7 @@ _READERS = {"query": of_queries, "document": of_passages}
 
 
 class EncoderForMTEB:
-    """Satisfies mteb's EncoderProtocol; similarity is cosine, as in all evaluators of encoders.
+    """An encoder that satisfies mteb's EncoderProtocol; similarity is always cosine.
 
     Queries and documents of retrieval and reranking are encoded with the model's prompts for them, other
     texts with its default prompt.

@@ -1,4 +1,4 @@
-"""The test items of mteb's tasks as records, for searches in training data."""
+"""The test items of mteb's tasks as records, to find them in training data."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ from synthbench_mteb.published import published_revision
 
 
 def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of mteb with its data
-    """Return the distinct test items: pairs of STS and pair classification, queries of retrieval, else texts.
+    """Return the distinct test items: pairs (STS, pair classification), queries (retrieval), otherwise texts.
 
-    They are in the order of the data. Raises UserError if there are none.
+    Items are in the order of the data, without blank ones. Raises UserError if there are none.
     """
     from mteb.abstasks import AbsTaskPairClassification, AbsTaskSTS
 
@@ -34,7 +34,7 @@ def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of m
 
 
 def parts_of(task: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """Yield each scored (split, subset)."""
+    """Yield the (split, subset) pairs that mteb scores."""
     for split in task.eval_splits:
         for subset in task.hf_subsets:
             yield split, subset

@@ -1,4 +1,4 @@
-"""Local data of tasks: a hash of a folder's content, and a link that is named by it."""
+"""Local data of tasks: the hash of a folder's content, and a link with the hash in its name."""
 
 import hashlib
 from collections.abc import Iterator

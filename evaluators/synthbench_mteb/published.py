@@ -13,7 +13,7 @@ NOT_COMPARED = "unique_pairs"
 
 
 def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTask of mteb with its data
-    """Return the hub's data set -> its commit if the task's data have its content, else {}."""
+    """Return {data set: commit} of the hub, or {} if the task has local data of other content."""
     published = type(task).metadata.dataset
     is_local = task.metadata.dataset["path"] != published["path"]
     if is_local and not _has_published_content(task):

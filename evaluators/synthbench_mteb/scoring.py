@@ -23,7 +23,7 @@ Items = dict[str, list[Any]]
 
 
 def score(model: Encoder, task: Any, num_items: int) -> Evaluation:  # noqa: ANN401 - an AbsTask of mteb
-    """Let mteb score an encoder on an opened task of `num_items` test items."""
+    """Return mteb's scores of an encoder on an opened task; `num_items`: used if mteb has no item scores."""
     from synthbench_mteb.encoder import EncoderForMTEB
 
     with isolated(), TemporaryDirectory() as folder:
@@ -138,7 +138,7 @@ class _QueryScores:
 
     @classmethod
     def of(cls, task: Any) -> "_QueryScores | None":  # noqa: ANN401
-        """Return a collector hooked into a task; None unless its main score is a mean over queries."""
+        """Return a collector hooked into a task; None unless the task's main score is a mean over queries."""
         name, _, depth = str(task.metadata.main_score).rpartition("_")
         if not hasattr(task, "task_specific_scores") or name not in _PER_QUERY:
             return None

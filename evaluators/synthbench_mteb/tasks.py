@@ -14,9 +14,9 @@ from synthbench_mteb.local_data import named_by_content
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Isolate mteb's side effects: it seeds Python, numpy and torch, warns and draws progress bars.
+    """Undo mteb's seeding of Python, numpy and torch, and silence its warnings and progress bars.
 
-    It seeds at import and whenever it opens a task.
+    mteb seeds at import and whenever it opens a task.
     """
     import numpy as np
     import torch

@@ -77,10 +77,10 @@ class Pairs(Evaluator):
                 )
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
-        """Score all pairs, choose thresholds on those of split "dev", and measure on the others.
+        """Score all pairs, choose thresholds on the pairs of split "dev", and measure on all other pairs.
 
-        If all are dev, as when selecting checkpoints, they are measured with their own thresholds. Raises
-        UserError as `check_data`, without needed dev pairs, or if a model's score is not finite.
+        If all pairs are dev, as when selecting checkpoints, they are measured with their own thresholds.
+        Raises UserError as `check_data` and `check_learning`, or if a model's score is not finite.
         """
         import numpy as np
 

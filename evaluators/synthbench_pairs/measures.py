@@ -24,8 +24,8 @@ class PairThresholds:
     def best(cls, scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]") -> Self:
         """Return the best thresholds on these pairs, arrays of shape (pairs,); at least one must be positive.
 
-        A threshold lies halfway between two neighbouring scores; one that no pair reaches is the highest
-        score plus 1, one that all reach is the lowest score. The highest of equally good ones wins.
+        Candidates are the midpoints between neighbouring scores, the highest score plus 1 (no pair counts as
+        positive) and the lowest score (all do). Ties go to the highest threshold.
         """
         levels = np.unique(scores)[::-1]
         halfway = (levels[:-1] + levels[1:]) / 2
@@ -48,7 +48,7 @@ def f1(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> float
 def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]") -> float:
     """Return the area under the ROC curve up to a false-positive rate of 0.05, divided by 0.05.
 
-    In [0, 1]; 1 if every positive pair is above every other, 0.025 on average for random scores.
+    In [0, 1]; 1 if all positive pairs score above all negative ones, 0.025 on average for random scores.
     """
     from sklearn.metrics import roc_curve
 
@@ -62,7 +62,7 @@ def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]")
 def measured(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: PairThresholds | None
 ) -> Mapping[str, float]:
-    """Return measure's name -> value; with thresholds also F1, accuracy and both thresholds.
+    """Return average precision and AUC(0.05) by name; with thresholds also F1, accuracy and thresholds.
 
     Arrays have shape (pairs,).
     """
@@ -84,7 +84,7 @@ def measured(
 
 
 def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> "NDArray[np.float64]":
-    """Return the influence of each pair on F1, a ratio of two means; zero without positives.
+    """Return the influence of each pair on F1; all are 0 without true positives.
 
     An influence is the derivative by the pair's weight, times the number of pairs; influences sum to 0.
     Arrays have shape (pairs,).
@@ -99,9 +99,9 @@ def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]"
 def average_precision_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on average precision, including its effect on all pairs below.
+    """Return the influence of each pair on average precision, also through the precision at lower scores.
 
-    Average precision is the positive pairs' mean precision among all pairs with at least their score.
+    Average precision is a mean over positive pairs: the precision among all pairs with at least that score.
     """
     num_reached, num_hits = _num_reaching(scores, scores), _num_reaching(scores[is_positive], scores)
     precision = num_hits / num_reached
@@ -116,8 +116,8 @@ def partial_auc_influence(
 ) -> "NDArray[np.float64]":
     """Return the influence of each pair on AUC(0.05), including the effect of negatives on the area's end.
 
-    A positive pair counts by how many of the highest negatives (5 %) score below it, such a negative by the
-    share of positives above it; other negatives have equal influences.
+    A positive pair's influence depends on the share of the top 5 % negatives that score below the pair; a top
+    negative's influence depends on the share of positives above it. Other negatives have equal influences.
     """
     positives, negatives = scores[is_positive], np.sort(scores[~is_positive])
     end = np.quantile(negatives, 1 - MOST_FALSE_POSITIVES)

@@ -1,4 +1,4 @@
-"""Reranking: how high a model ranks the relevant ones among a query's given candidates."""
+"""Reranking: how high a model ranks the relevant candidates among those given for a query."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -67,7 +67,7 @@ class Reranking(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Rank every query's candidates and measure.
 
-        Raises UserError if no query has relevant and irrelevant candidates, or if a score is not finite.
+        Raises UserError if no query has both relevant and irrelevant candidates, or if a score is not finite.
         """
         import numpy as np
 
@@ -107,7 +107,7 @@ class Reranking(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return each query's influence on the mean average precision: 0 if it is not counted."""
+        """Return each query's influence on the mean average precision; 0 for queries that are not counted."""
         import numpy as np
 
         from synthbench_reranking.measures import counted_queries

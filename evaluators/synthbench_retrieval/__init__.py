@@ -64,7 +64,7 @@ class Retrieval(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Search the corpus for each query and measure.
 
-        Raises UserError if a vector is not finite.
+        Raises UserError if a vector or a similarity is not finite.
         """
         from synthbench_retrieval.measures import measures
         from synthbench_retrieval.search import nearest

@@ -33,7 +33,7 @@ def nearest(
     settings: Retrieval,
     task: str,
 ) -> Iterator[Sequence[str]]:
-    """Yield the ids of the 100 passages most similar to each query, the most similar first.
+    """Yield the ids of the up to 100 passages most similar to each query, the most similar first.
 
     Of equally similar passages, the one with the greater id comes first, as in trec_eval. Raises UserError,
     which names the task, if a vector or a similarity is not finite.
@@ -86,16 +86,16 @@ def _vectors(encoder: Encoder, texts: Sequence[RetrievalText], task: str) -> NDA
 
 
 def _prepared(vectors: NDArray[np.float32], settings: Retrieval) -> NDArray[np.float64]:
-    """Return float64 vectors, at length 1 for the cosine: equal directions then agree to 6 decimals."""
+    """Return float64 vectors, scaled to length 1 for cosine, so that equal directions agree to 6 decimals."""
     exact = vectors.astype(np.float64)
     return exact if settings.similarity == "dot" else directions(exact)
 
 
 def _best_rows(blocks: Iterable[NDArray[np.float64]], excluded: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Return the rows of the most similar passages of each query; ties go to the lower row.
+    """Return the rows of each query's up to 100 most similar passages, best first; ties: the lower row first.
 
-    `blocks` have the similarities, shape (queries, some passages), in the order of the rows. `excluded` is
-    the row that a query must not find, -1 for none.
+    `blocks` have the similarities, shape (queries, some passages), in the order of the rows. `excluded` has,
+    for each query, the row that it must not find, -1 for none.
     """
     own = np.array(excluded)[:, None]
     best, similarities = np.zeros((len(own), 0), np.int64), np.zeros((len(own), 0))

@@ -28,8 +28,8 @@ class STS(Evaluator):
 
     `all` correlates over all pairs of a task at once, `mean` averages the correlations of its subsets,
     `wmean` weighs them by their number of pairs; without subsets, all three are equal. Subsets appear as
-    `spearman/<subset>`. If a model gives every pair of a subset the same score, its undefined correlation
-    counts as 0, so that a collapsed model is the worst instead of missing.
+    `spearman/<subset>`. If a model gives all pairs of a task or subset the same score, the undefined
+    correlation counts as 0, so that a collapsed model is not missing from tables.
     """
 
     version: ClassVar[int] = 1
@@ -92,7 +92,7 @@ class STS(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return each pair's influence on the main score; for a mean, by its subset's correlation."""
+        """Return each pair's influence on the main score; for a mean, through the subset's correlation."""
         import numpy as np
 
         gold, predicted, subsets = items["gold"], items["predicted"], items["subset"]

@@ -22,8 +22,8 @@ def correlations(
 ) -> Mapping[str, float]:
     """Return all scores of a task, in [-1, 1]; arrays are of shape (pairs,), `name` is for messages.
 
-    Raises UserError if a correlation is undefined because gold is constant. Unless `averages` are needed,
-    such subsets and the averages over subsets are left out.
+    Raises UserError if gold is constant or has fewer than two pairs. If this holds only for a subset and
+    `averages` is False, the subset and the averages over subsets are left out instead.
     """
     members = {subset: np.array([each == subset for each in subsets]) for subset in dict.fromkeys(subsets)}
     if not averages:

@@ -33,9 +33,9 @@ DEV_SHARE = 20
 class Transfer(Evaluator):
     """Accuracy, in [0, 1], of a linear classifier on the frozen embeddings of sentences.
 
-    SentEval's protocol (Conneau and Kiela 2018), its grids and folds. The evaluation's splits decide: without
-    `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with `train`, folds of it choose the
-    regularisation (TREC); with `train` and `dev`, dev does (SST2). A sentence's class is its label.
+    Follows SentEval's protocol (Conneau and Kiela 2018), grids and folds. The evaluation's splits decide how
+    the regularisation is chosen: without `train`, by nested folds of the test set (MR, CR, SUBJ, MPQA); with
+    `train`, by its folds (TREC); with `train` and `dev`, by dev (SST2). A sentence's class is its label.
     """
 
     version: ClassVar[int] = 2
@@ -70,8 +70,8 @@ class Transfer(Evaluator):
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if the data can't be fitted, before anything is encoded.
 
-        The reasons are an item without a class, classes with too few items for the folds, and classes of test
-        or dev items that no train item has.
+        The reasons are an item without a class, a single class, a class of test or dev items that no train
+        item has, and too few items: of a class for the folds, or in all for `senteval` without dev.
         """
         classes = self._classes(task)
         rows = _rows_of_splits(task, classes)
@@ -220,7 +220,7 @@ class TransferPairs(Transfer):
 def _rows_of_splits(task: SyntheticDataset, classes: "NDArray[np.str_]") -> "dict[str, NDArray[np.int64]]":
     """Return the rows of each split, shorter sentences first, the order in which SentEval draws folds.
 
-    Data without a split "test" are a test set as a whole.
+    If no item has the split "test", all items are test items.
     """
     import numpy as np
 

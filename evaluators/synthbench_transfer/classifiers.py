@@ -24,10 +24,10 @@ MOST_STEPS = 1000
 
 
 class LogisticRegression:
-    """A logistic regression for each C.
+    """scikit-learn's logistic regression, fitted once for each C.
 
-    Each fit starts from zero. Starting from the previous weights ends elsewhere within the solver's
-    tolerance, which is enough to choose another C in 4 of CR's 10 folds.
+    Each fit starts from zero. A warm start would end elsewhere within the solver's tolerance, and that is
+    enough to choose another C in 4 of CR's 10 folds.
     """
 
     strength = "C"
@@ -69,11 +69,11 @@ _RATE, _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 class SentEval:
     """SentEval's own classifier (PyTorch, no hidden layer), whose accuracies the literature prints.
 
-    Adam trains a linear layer on the mean cross-entropy. Every four passes over the train part, it is
-    evaluated on dev data; the sixth evaluation without improvement ends the training, and the best layer is
-    kept. L2 is Adam's weight decay, also of the bias. SentEval reseeds each training, so layers that differ
-    only in L2 have the same initial weights and batches: here they are trained side by side. `seed` draws
-    initial weights, the order of the items, and dev data if there are none.
+    Adam trains a linear layer on the mean cross-entropy. Every four passes over the train part, the layer is
+    evaluated on dev data. Training ends at the sixth evaluation without improvement (in total, not in a row),
+    or after 204 passes; the best layer is kept. L2 is Adam's weight decay, also of the bias. SentEval reseeds
+    each training, so layers that differ only in L2 have the same initial weights and batches: here they are
+    trained side by side. `seed` draws initial weights, the items' order, and dev data if there are none.
     """
 
     seed: int
@@ -90,7 +90,7 @@ class SentEval:
     def predicted(
         self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
     ) -> "NDArray[np.str_]":
-        """Return the classes of the test items; without dev data, 5 % of the train part stop the training."""
+        """Return the classes of the test items; without dev data, 5 % of the train items serve as dev."""
         draw, whole = np.random.RandomState(self.seed), train
         if dev is None:
             order = draw.permutation(len(train.classes))
@@ -196,7 +196,7 @@ class _Layers:
         return _logits(x, self._matrix).reshape(len(x), -1, len(self.first))
 
     def _adam_step(self, gradient: "NDArray[np.float32]") -> None:
-        """Take a step of Adam (Kingma and Ba 2015); with Python's floats, arrays stay in single precision."""
+        """Take a step of Adam (Kingma and Ba 2015); Python floats keep the arrays in single precision."""
         self._num_steps += 1
         self._mean *= _FIRST_DECAY
         self._mean += (1 - _FIRST_DECAY) * gradient

@@ -24,7 +24,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted classes of the test items, with accuracies and chosen regularisation (one per fold)."""
+    """Predicted classes of the test items; accuracies and regularisation, one per outer fold if nested."""
 
     predicted: "NDArray[np.str_]"
     accuracies: Sequence[float]
@@ -41,7 +41,7 @@ class Classifier(Protocol):
         """Name of the regularisation parameter."""
 
     def grid(self, *, by_folds: bool) -> Sequence[float]:
-        """Return the values to choose from; `by_folds`: by folds of train, not dev data or inner folds."""
+        """Return the values to choose from; `by_folds`: folds of train choose, no dev or inner folds."""
 
     def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
         """Return the accuracy on dev for each value of the grid."""

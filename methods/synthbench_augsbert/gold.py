@@ -43,9 +43,9 @@ class GoldSentences:
     def of(
         cls, records: Iterable[Record], gold: Iterable[Record] | None = None, kind: str = GOLD
     ) -> "GoldSentences":
-        """Collect the sentences of train records; `gold` defaults to these records.
+        """Collect the sentences of train records; `gold` holds the gold pairs, by default in these records.
 
-        Raises UserError if there are fewer than two distinct ones.
+        Raises UserError if there are fewer than two distinct sentences.
         """
         known = list(records)
         index: dict[str, int] = {}
@@ -72,7 +72,7 @@ def _of_train(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def check_scores(method: str, sources: Mapping[str, SyntheticDataset]) -> None:
-    """Raise UserError if all gold scores are equal, or all dev scores.
+    """Raise UserError if gold has no train pairs or only equal scores; the same for dev.
 
     A labeller learns nothing from equal scores, and they can't select a model.
     """

@@ -44,7 +44,7 @@ class KDESelection:
 
     @property
     def measured(self) -> Mapping[str, float]:
-        """The figure's name -> its value, for the manifest."""
+        """The selection's figures for the manifest, name -> value."""
         names = ("before", "after")
         found = {
             f"kde: KL divergence {name}, nats": value
@@ -55,7 +55,7 @@ class KDESelection:
 
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
-    """Return a random number in [0, 1) per pair, independent of the order of pairs and sentences."""
+    """Return a random number in [0, 1) per pair, whatever the order of pairs or of a pair's sentences."""
     return np.fromiter((hashed_share("kde", seed, *sorted(pair.texts())) for pair in pairs), np.float64)
 
 
@@ -78,7 +78,7 @@ def choose(
 def _by_class(
     gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", drawn: "NDArray[np.float64]"
 ) -> "NDArray[np.bool_]":
-    """Keep all positives, and as many random negatives as gold's ratio of the classes gives."""
+    """Keep all positives, and random negatives up to gold's ratio of negatives to positives."""
     kept = silver >= POSITIVE
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is a positive one")
@@ -164,7 +164,7 @@ def scott(scores: "NDArray[np.float64]") -> float:
 def _counts(scores: "NDArray[np.float64]", num_cells: int) -> "NDArray[np.float64]":
     """Return the count at each cell's centre: a score counts in part for each of the two nearest centres.
 
-    A score before the first or after the last centre counts for that one alone.
+    A score before the first or after the last centre counts fully for that centre.
     """
     positions = scores * num_cells - 0.5
     lower = np.floor(positions).astype(np.int64)

@@ -24,7 +24,7 @@ LABELLER = "labeller"
 
 
 class WithLabeller(Method):
-    """Settings of methods that label pairs, by a cross-encoder that is a dependency, or another labeller."""
+    """Settings of methods that label pairs, by a cross-encoder trained for them or by another labeller."""
 
     record_kind = RecordKind.SCORED_PAIR
     cross_encoder: dict[str, Any] | None = added_field(
@@ -68,12 +68,12 @@ class WithLabeller(Method):
         return self._chosen.uses_llm
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if the labeller would learn nothing from the role dev."""
+        """Raise UserError if the role "dev" has a source but the labeller is not trained."""
         if "dev" in given and not self._chosen.learns:
             raise UserError(f"the labeller `{self._chosen.kind}` learns nothing from 'dev'")
 
     def labelling_cost(self, most_pairs: int | None) -> Iterator[str]:
-        """Yield a line on the maximum number of pairs to label with a model, if known."""
+        """Yield a line on the number of pairs to label with a local model; nothing for an LLM."""
         base = self._chosen.base
         if base is not None and most_pairs is None:
             yield f"pairs to label with {base.model}: unknown until the sources are read"
@@ -82,11 +82,11 @@ class WithLabeller(Method):
             yield f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {base.model}"
 
     def labelling_requests(self, most_pairs: int | None) -> ChatAmount | None:
-        """Return the requests to an LLM labeller, one per pair; None without one, or if it is unknown."""
+        """Return the requests to an LLM, one per pair; None if no LLM labels or `most_pairs` is None."""
         return None if most_pairs is None else self._chosen.asks(most_pairs)
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per pair, with the pair's index as position; batches have texts of similar length.
+        """Yield one unit per unfinished pair, in any order; the unit's position is the pair's index.
 
         The record has the labeller's score, clipped to [0, 1]; without a clear score, it is a Failure.
         """

@@ -34,7 +34,7 @@ from synthbench_augsbert.searching import OPTIONAL_SOURCES, SOURCES, FoundPairs,
 
 
 class AugSBERT(WithLabeller):
-    """New pairs of gold sentences, labelled by a cross-encoder trained on the gold pairs.
+    """New pairs of gold sentences, labelled by a cross-encoder trained on gold, or by another labeller.
 
     With the role `sentences`, pairs of those new sentences instead. Yields only the silver pairs; an
     experiment adds the gold pairs as another part of its data. All randomness, here and in the
@@ -92,7 +92,10 @@ class AugSBERT(WithLabeller):
             yield from self.labelling_cost(self._most_pairs(self.sampler, num_records))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the expected size, at most one record per pair; a selecting sampler also has its calls."""
+        """Return the expected size: at most one record per pair.
+
+        For a selecting sampler, also its work: one call per labelled pair.
+        """
         if not isinstance(self.sampler, SelectingSampler):
             return Expected(self._most_pairs(self.sampler, num_records))
         sizes = [num_records.get(name) for name in self.sampler.others()]
@@ -104,7 +107,7 @@ class AugSBERT(WithLabeller):
         return super().needs_llm() and not isinstance(self.sampler, SelectingSampler)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests to an LLM labeller, one per pair; None if this method asks no LLM."""
+        """Return the requests to an LLM labeller, one per pair; None without an LLM or for unknown pairs."""
         if isinstance(self.sampler, SelectingSampler):
             return None
         return self.labelling_requests(self._most_pairs(self.sampler, num_records))
@@ -114,8 +117,9 @@ class AugSBERT(WithLabeller):
         return sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0))) or None
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if all gold or dev scores are equal, or if there are too few sentences."""
-        check_scores("augsbert", sources)
+        """Raise UserError if needed gold or dev scores are all equal, or if there are too few new pairs."""
+        if self._chosen.learns or not isinstance(self.sampler, RandomSampler | BM25Sampler):
+            check_scores("augsbert", sources)
         pool = GoldSentences.of_sources(sources)
         if not pool.num_new_pairs:
             raise UserError(
@@ -127,10 +131,10 @@ class AugSBERT(WithLabeller):
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield one unit per silver pair, in the sampler's order, scored in batches of similar length.
+        """Yield one unit per silver pair; the units' positions follow the sampler's order.
 
         A selecting sampler yields bare records, since selecting takes seconds. Raises UserError if the
-        sentences can't give the pairs asked for, or none is left.
+        sentences can't give the requested pairs, or if no pair is left.
         """
         if isinstance(self.sampler, SelectingSampler):
             labelled = {name: context.records(name) for name in self.sampler.others()}
@@ -166,9 +170,9 @@ class AugSBERT(WithLabeller):
 def _sampled(
     pool: GoldSentences, sampler: PairSampler, seed: int, context: GenerationContext
 ) -> Sequence[IndexPair]:
-    """Return the pairs to label, sampled or found by the shards' shared search; count dropped ones.
+    """Return the pairs to label, sampled or found by the shards' shared search; count dropped pairs.
 
-    Raises UserError if none is left.
+    Raises UserError if no pair is left.
     """
     found = context.shared()
     candidates = (
@@ -195,8 +199,9 @@ NOTHING_OF_ITS_OWN = (
 class AugSBERTDomain(WithLabeller):
     """The pairs of a target domain, labelled by a cross-encoder trained on a source domain's gold.
 
-    The target pairs' own scores are ignored. An experiment trains the bi-encoder only on this data. Training
-    on the source's gold gives the lower bound, on the target's gold the upper bound (section 3.2).
+    Another labeller may replace the cross-encoder. The target pairs' own scores are ignored. An experiment
+    trains the bi-encoder only on this data. Training on the source's gold gives the lower bound, on the
+    target's gold the upper bound (section 3.2).
     """
 
     version = 1
@@ -207,7 +212,7 @@ class AugSBERTDomain(WithLabeller):
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests to an LLM labeller, one per pair; None if this method asks no LLM."""
+        """Return the requests to an LLM labeller, one per pair; None without an LLM or for unknown pairs."""
         return self.labelling_requests(num_records.get("target"))
 
     def can_be_sharded(self) -> bool:
@@ -230,15 +235,16 @@ class AugSBERTDomain(WithLabeller):
         )
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if all gold or dev scores are equal, or if the target has no pair of its own."""
-        check_scores("augsbert-domain", sources)
+        """Raise UserError if needed gold or dev scores are all equal, or if the target has no own pair."""
+        if self._chosen.learns:
+            check_scores("augsbert-domain", sources)
         if not any(is_own for _, is_own in _target_pairs(sources)):
             raise UserError(NOTHING_OF_ITS_OWN)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per target pair in split "train", in order.
+        """Yield one unit per target pair in split "train"; the units' positions follow the target's order.
 
-        Pairs with a sentence of the source domain are dropped and counted. Raises UserError if none is left.
+        Pairs with a sentence of gold are dropped and counted. Raises UserError if no pair is left.
         """
         found = list(_target_pairs(sources))
         pairs = [pair for pair, is_own in found if is_own]
@@ -267,7 +273,7 @@ class AugSBERTDomain(WithLabeller):
 
 
 def _target_pairs(sources: Mapping[str, SyntheticDataset]) -> Iterator[tuple[ScoredPair, bool]]:
-    """Yield the target's train pairs, and whether both sentences are new to gold."""
+    """Yield each train pair of the target, and whether neither of its sentences is in gold."""
     known = set(sources["gold"].texts)
     for pair in sources["target"]:
         if pair.split == "train":

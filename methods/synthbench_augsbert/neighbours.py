@@ -144,7 +144,7 @@ def _exact_block(
 
 
 class _Approximate:
-    """An inverted file: each vector is in the list of its nearest centroid; a query searches near lists only.
+    """An inverted file: vectors are listed by nearest centroid; a query searches the nearest lists only.
 
     The number of searched lists is doubled until the recall on a sample reaches `GOAL`.
     """
@@ -161,8 +161,8 @@ class _Approximate:
     def search(self) -> Neighbours | None:
         """Search approximately, and measure the recall on a sample.
 
-        With enough sentences, another sample has chosen the number of searched lists. Returns None if an
-        exact search is as fast.
+        If there are enough sentences, the sample is not the one that tuned the number of searched lists.
+        Returns None if an exact search is as fast.
         """
         with _faiss_threads(self.threads):
             probes = self._probes()
@@ -212,7 +212,7 @@ class _Approximate:
         return float((self._cosines(queries, found) >= least).mean())
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
-        """Return the k nearest neighbours in the searched lists; an exact search adds missing ones."""
+        """Return the k nearest neighbours in the searched lists; queries with fewer get an exact search."""
         wanted = min(self.k + 1 + SPARE, len(self.units))
         _, ids = self.index.search(self.units[queries], wanted)
         cosines = self._cosines(queries, ids)

@@ -91,7 +91,7 @@ class Relabel(Method):
         return self.share < 1 or self.within is not None
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError unless one role has pairs, or if a labeller that doesn't learn gets gold or dev."""
+        """Raise UserError unless exactly one role has pairs, or if an untrained labeller gets gold or dev."""
         labelled = [role for role in LABELLED_ROLES if role in given]
         if len(labelled) != 1:
             found = f"has {' and '.join(labelled)}" if labelled else "has none of them"
@@ -113,19 +113,22 @@ class Relabel(Method):
             yield f"pairs to label with {base.model}: {amount}"
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the expected size, at most one record per pair; mixing or filtering also has its calls."""
+        """Return the expected size: at most one record per pair.
+
+        For mixing or filtering, also its work: one call per pair.
+        """
         number = _num_pairs(num_records)
         return Expected(number, Work("", 0.0, number) if number and self._is_derived else None)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests to an LLM judge, one per pair; None if this method asks no LLM."""
+        """Return the requests to an LLM judge, one per pair; None without an LLM or if pairs are unknown."""
         number = _num_pairs(num_records)
         return None if number is None or self._is_derived else self.labeller.asks(number)
 
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield one unit per pair, in order; a Failure if an LLM gave no clear answer.
+        """Yield one unit per pair, with its index as position; a Failure if an LLM gave no clear answer.
 
         Mixing and filtering take seconds, so they yield bare records. The agreement of new and former scores
         is measured on all pairs with a new score.

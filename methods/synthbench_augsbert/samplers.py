@@ -73,13 +73,13 @@ class NeighbourSampler(SamplerConfig):
 
     @property
     def remark(self) -> str:
-        """The end of the description: whether pairs are directed."""
+        """The end of `description`: " directed" if pairs are directed, else ""."""
         return " directed" if self.directed else ""
 
     def new_pairs(self, pairs: Iterable[IndexPair], pool: GoldSentences) -> Candidates:
         """Return each pair once, in order of appearance, without gold pairs in either order.
 
-        Unless they are directed, pairs are (lower, higher) indices. Dropped pairs are counted.
+        Pairs are (lower, higher) indices, unless `directed`. Dropped pairs are counted.
         """
         found = list(pairs) if self.directed else [(min(pair), max(pair)) for pair in pairs]
         distinct = dict.fromkeys(found)
@@ -96,7 +96,7 @@ class SelectingSampler(SamplerConfig, ABC):
 
     @abstractmethod
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return name -> settings of each other sampler; the name is that of its labelled data."""
+        """Return name -> settings of each other sampler; the name identifies its labelled data."""
 
     @abstractmethod
     def select(
@@ -148,8 +148,8 @@ class KDESampler(SelectingSampler):
     size: int = Field(200_000, ge=2, description="number of random pairs to label and select from")
     bandwidth: Literal["scott"] | Annotated[float, Field(gt=0, le=1)] = Field(
         "scott",
-        description="standard deviation of the densities' kernel; scott: that of the n scores (gold's or "
-        "silver's), times n^(-1/5)",
+        description="bandwidth of the score densities; scott: standard deviation of the n scores (gold's or "
+        "silver's) times n^(-1/5)",
     )
 
     @property
@@ -252,7 +252,7 @@ def check_k(sampler: str, key: str, k: int, pool: GoldSentences) -> None:
 
 
 def with_neighbours(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
-    """Yield the pairs of each sentence with its neighbours."""
+    """Yield the index pairs of each sentence with its neighbours."""
     return ((query, other) for query, row in enumerate(neighbours) for other in row)
 
 
@@ -326,7 +326,7 @@ class SemanticSearchSampler(SemanticSettings):
     def unit_key(self, position: int, pair: IndexPair) -> str:
         """Return a pair's unit key: its indices, since positions may change.
 
-        With another number of threads, rounding may change a neighbour.
+        With another number of threads, the encoder may round differently, which may change a neighbour.
         """
         return f"{pair[0]}-{pair[1]}"
 
@@ -342,7 +342,7 @@ class SemanticSearchSampler(SemanticSettings):
         return self.new_pairs(self.search(pool, seed, context), pool)
 
     def search(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Iterator[IndexPair]:
-        """Return each sentence with its neighbours, nearest first."""
+        """Return index pairs of each sentence with its neighbours, nearest first; report the recall."""
         from synthbench_augsbert.neighbours import nearest
 
         self.check(pool)

@@ -36,7 +36,7 @@ class ContextualSubstitution(Method):
 
     With `action: insert`, as many guesses are added before words instead. A pair keeps its gold score. This
     is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the paper gives no amounts. The released
-    example inserts, with NLPAug's share and its limit of 10 words. Yields only the new pairs, as AugSBERT.
+    example inserts, with NLPAug's share and its limit of 10 words. Yields only the new pairs.
     """
 
     version = 1
@@ -54,7 +54,7 @@ class ContextualSubstitution(Method):
         description="maximum number of chosen words per sentence; null: no limit",
     )
     share: float = Field(0.3, gt=0, le=1, description="share of a sentence's words to choose; at least one")
-    top_k: int = Field(100, ge=1, description="a word is drawn from this number of most probable ones")
+    top_k: int = Field(100, ge=1, description="number of most probable words to draw a word from")
     copies: int = Field(1, ge=1, description="new pairs per gold pair")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the choice of words and replacements")
 
@@ -76,7 +76,7 @@ class ContextualSubstitution(Method):
         return Expected(self.copies * num_records["gold"] if "gold" in num_records else None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per copy of a train gold pair, in gold's order.
+        """Yield one unit per copy of a train gold pair; the units' positions follow gold's order.
 
         Replacements depend on the pair's id, the copy and the seed.
         """
@@ -97,7 +97,7 @@ class ContextualSubstitution(Method):
                 task.advance(len(batch))
 
     def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
-        """Yield all units of a batch, finished ones too: rounding of a guess depends on the whole batch."""
+        """Yield the new pair of each copy, even if finished: the model's rounding depends on the batch."""
         drafts = [
             self._draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}")
             for record, copy in copies

@@ -36,7 +36,7 @@ class TasksPrompt(Prompt):
 
 
 class RecordPrompt(Prompt):
-    """Asks for a record of {task} in {language}; other slots have pools."""
+    """Asks for a record of {task} in {language}; other slots draw texts from pools."""
 
     optional_slots: ClassVar[tuple[str, ...]] = ("task", "language")
 

@@ -1,4 +1,4 @@
-"""Requests of both steps: they depend only on seed, category and number, so that rows share answers."""
+"""Requests of both steps: seed, category and number decide all draws, so that rows share answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -10,7 +10,7 @@ from synthbench_brainstorm.prompts import SHIPPED, BrainstormPrompts, Category, 
 from synthbench_brainstorm.requests import Chats
 
 _FIRST_FILE = "7acf10c43da541b7704698f34d028017862140980cff6afe88bbfc4744d9cc11"
-"""What stands in identities for the shipped prompts: a former file's hash, kept so that identities last."""
+"""The hash in identities for the shipped prompts: a former file's, kept so that identities don't change."""
 
 
 def _is_gone(given: object) -> None:

@@ -52,7 +52,7 @@ class BrainstormTasks(BrainstormSettings):
         return self
 
     def prompt_names(self) -> tuple[Category, ...]:
-        """Return the name of the used prompts, which is the category."""
+        """Return the name of the used prompts: the category."""
         return (self.category,)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:

@@ -40,7 +40,7 @@ _NUM_PRICED = 20
 
 
 class Filling(WithPrompts[PairPrompts], Method):
-    """Settings for masking and filling."""
+    """Settings for masking words of sentences, and for the LLM that fills the masks."""
 
     record_kind = RecordKind.SCORED_PAIR
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
@@ -75,7 +75,7 @@ class Filling(WithPrompts[PairPrompts], Method):
         return [name for name, is_used in used.items() if is_used]
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if the sentences have no spaces between words, where masks would go."""
+        """Raise UserError if words are to be masked in sentences that have no spaces between words."""
         if any(self.mask_rates):
             remedy = "sentences with spaces between words, or `mask_rates: [0]`"
             check_words(sources[SENTENCES].column("sentence"), "claif", remedy)

@@ -51,16 +51,19 @@ class DINOFile(Importer):
     columns = ("text_a", "label")
 
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
-        """Read scored pairs if a row has a text_b, else sentences; with `converts`, each distinct sentence.
+        """Read scored pairs if a row has a text_b, else sentences.
 
-        A pair's score is its label as a number, its `label` the label's text. With `options.scores`,
+        With `options.converts`, all distinct texts are returned as sentences.
+
+        A pair's score is its label as a number; its `label` is the label's text. With `options.scores`,
         labels are classes, as for an NLI task; pairs of classes without a score are dropped. Sentences
         are unchanged, including final spaces. Rows with a blank text, which a language model may have
         written, are dropped.
 
         Raises UserError naming each faulty line: bad JSON, a missing or unknown column, a text or label that
-        is no text, a pair's label that is no number in [0, 1]. Raises it too if no label is a number,
-        if a class with a score has no row, or if no row is of the given `kind`.
+        is no text, a pair's label that is no number in [0, 1]. Also raises UserError if no pair's label is a
+        number, if a class in `options.scores` has no row, if no row is of the given `kind`, or if no record
+        is left.
         """
         content = _read(file, options)
         if options.converts:
@@ -82,8 +85,8 @@ class DINOFile(Importer):
     def write(self, dataset: SyntheticDataset, file: Path) -> None:
         """Write scored pairs or sentences in DINO's release format.
 
-        A pair's label is its `label` if that is a number in [0, 1], whatever was done to the score since
-        (label smoothing), else its score. A sentence has a null text_b. Raises UserError for other kinds.
+        A pair's label is its `label` if that is a number in [0, 1], even if label smoothing has changed
+        its score; otherwise its score. A sentence has a null text_b. Raises UserError for other kinds.
         """
         if dataset.kind not in self.kinds:
             raise UserError(
@@ -180,7 +183,7 @@ def _label_score(label: str) -> float:
 
 
 def _needs_scores(file: Path, classes: Counter[str]) -> str:
-    """Return advice that labels are classes and need scores."""
+    """Return the error message for a file whose labels are classes without scores."""
     counted = ", ".join(f"{number:,} {label!r}" for label, number in classes.most_common(_CLASSES_SHOWN))
     return (
         f"{file}: no label is a number from 0 to 1 ({counted}); if they are classes, say which score"

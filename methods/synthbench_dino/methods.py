@@ -103,7 +103,7 @@ class FirstTexts(BaseModel):
 class DINO(WritingSettings, Method):
     """Second texts for given first texts, or, with `x1:`, for first texts that the model also writes.
 
-    A pair's score is its label as a similarity. An experiment smooths, limits and augments pairs by steps.
+    A pair's score is its label as a similarity. Prepare steps can smooth, limit and augment the pairs.
     """
 
     version = 1
@@ -125,7 +125,7 @@ class DINO(WritingSettings, Method):
         return self
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError unless the first texts are either given or to be written."""
+        """Raise UserError unless first texts come either from the role x1 or from `x1:`, not from both."""
         if self.x1 is None and FIRST_TEXTS not in given:
             raise UserError(
                 f"no first texts: give a source of sentences as the role {FIRST_TEXTS}, or have them written"

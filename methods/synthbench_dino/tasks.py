@@ -29,7 +29,7 @@ class _TaskSection(BaseModel):
 
 
 class TextLabel(_TaskSection):
-    """One label of texts from scratch."""
+    """One label of texts written from scratch: its instruction and counterlabels."""
 
     instruction: Instruction
     counterlabels: Counterlabels = ()
@@ -50,7 +50,7 @@ class TextLabel(_TaskSection):
 
 
 class PairLabel(TextLabel):
-    """One label of second texts."""
+    """One label of second texts: its instruction, counterlabels and score."""
 
     score: float | None = Field(
         None, ge=0, le=1, description="the label as a similarity. Default: the label itself, as a number"
@@ -70,7 +70,7 @@ class PairLabel(TextLabel):
 
 
 def check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
-    """Raise ValueError if a counterlabel is no label, or counterlabels form a circle."""
+    """Raise ValueError if a counterlabel is no label, or counterlabels form a cycle."""
     for name, label in labels.items():
         unknown = [counter for counter in label.counterlabels if counter not in labels]
         if unknown:
@@ -113,7 +113,7 @@ class PairTask(_TaskSection):
         return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
     def check_first_texts(self) -> None:
-        """Raise ValueError if a prompt has the first text outside quotation marks, where it would not end."""
+        """Raise ValueError unless each prompt quotes the first text: a quotation mark ends a written one."""
         for name, label in self.labels.items():
             if f"{QUOTE}{PLACEHOLDER}{QUOTE}" not in label.instruction:
                 raise ValueError(f"label '{name}': for `x1:`, {PLACEHOLDER} must be in quotation marks")

@@ -1,4 +1,4 @@
-"""Settings of the language model for both methods, and units from the engine's output."""
+"""What both methods share: settings of the language model, progress, and records of failures."""
 
 import time
 from collections import Counter
@@ -34,7 +34,7 @@ TopP = Annotated[
 
 
 class WritingSettings(Component):
-    """Settings of writing; defaults as in Schick & Schütze 2021, section 4."""
+    """Settings of the language model that writes; defaults as in Schick & Schütze 2021, section 4."""
 
     language_model: LanguageModel = Field(description="the causal language model that writes")
     decay: float = Field(
@@ -48,7 +48,9 @@ class WritingSettings(Component):
     max_new_tokens: int = Field(
         40, ge=1, le=4096, description="maximum length of a text in tokens, closing mark included"
     )
-    tries: int = Field(5, ge=1, le=100, description="maximum number of attempts per prompt, for all samples")
+    tries: int = Field(
+        5, ge=1, le=100, description="maximum number of attempts per prompt, for all samples together"
+    )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws")
 
     def can_be_sharded(self) -> bool:
@@ -60,7 +62,7 @@ class WritingSettings(Component):
         return self.language_model.fingerprint()
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return a note that the precision may change texts."""
+        """Return a note that rounding may change texts; none for fp32."""
         return self.language_model.rounding_notes("DINO's texts")
 
     def write(
@@ -101,7 +103,7 @@ class WritingSettings(Component):
 
 
 class Tally:
-    """Shows progress, and every half minute texts per second and drops by reason."""
+    """A progress bar that also reports, every 30 seconds, texts per second and drops by reason."""
 
     def __init__(self, context: GenerationContext, description: str, total: int, what: str) -> None:
         self._context = context

@@ -69,8 +69,8 @@ def _place_in(answer: str) -> slice:
 def likelihood(answer: str, tokens: Sequence[TokenLogprob]) -> float:
     """Return the geometric mean of the probabilities of the tokens that hold a character of the query.
 
-    Tokens of thoughts, preamble, label, quotes and what follows don't count. 0 if the tokens' texts do not
-    make up the answer: some APIs escape characters that are several tokens.
+    The tokens of thoughts, preamble, label, quotes and later text don't count. 0 if the answer has no query,
+    or if the tokens' texts don't add up to the answer: some APIs escape characters of several tokens.
     """
     offset = "".join(each.token for each in tokens).rfind(answer)
     place = _place_in(answer)

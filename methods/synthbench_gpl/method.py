@@ -53,7 +53,7 @@ TYPICAL_PASSAGE = "A passage of about fifty words, as those of MS MARCO are. " *
 
 
 class QuerySampling(BaseModel):
-    """Sampling of queries: nucleus sampling as in GPL's generator, whose top-k of 25 the API lacks."""
+    """Sampling of queries: nucleus sampling as in GPL, but without top-k (GPL: 25), which the API lacks."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -122,7 +122,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return () if self.prompts is None else super().table_notes()
 
     def needs_llm(self) -> bool:
-        """Return whether an LLM writes."""
+        """Return whether an LLM writes, not `seq2seq`."""
         return self.seq2seq is None
 
     def revisions(self) -> Mapping[str, str]:
@@ -134,7 +134,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the expected LLM requests and tokens; None without the LLM."""
+        """Return the expected LLM requests and tokens; None for `seq2seq` or if the number is unknown."""
         if PASSAGES not in num_records or self.seq2seq is not None:
             return None
         num_requests = num_records[PASSAGES] * self.number(num_records[PASSAGES])
@@ -156,7 +156,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return Expected(num_passages * number, work, num_passages * number * TOKENS_PER_QUERY)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the shipped prompts, and the minimum per passage unless `queries_per_passage` is set."""
+        """Return the shipped prompts, and the minimum of 3 queries unless `queries_per_passage` is set."""
         prompts = super().constants()
         return (
             prompts if self.queries_per_passage else {**prompts, "least_queries": Constant(LEAST_QUERIES, 3)}
@@ -191,7 +191,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     def _queries(
         self, passages: list[Sentence], number: int, model: Seq2SeqModel
     ) -> "list[list[tuple[str, str]]]":
-        """Return the queries of each passage, some at a time to limit memory for keys and values."""
+        """Return (text, "") for each query of each passage; chunks limit the memory for the kv-cache."""
         queries: list[list[tuple[str, str]]] = [[] for _ in passages]
         texts = [" ".join(passage.sentence.split()) for passage in passages]
         for start in range(0, number, CHUNK):
@@ -280,5 +280,5 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
 
 
 def _number(seed: int, index: int) -> int:
-    """Return the `sample` of the `index`-th query's requests, 31 bits; all passages share it."""
+    """Return `ChatRequest.sample` for the `index`-th query of every passage, a 31-bit hash."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:4]) >> 1

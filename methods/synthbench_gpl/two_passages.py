@@ -1,4 +1,4 @@
-"""The method for queries over two passages: an LLM asks what only both together answer."""
+"""The method for queries over two passages: an LLM asks what only both passages together answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -42,7 +42,7 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
 
     A query gives two pairs, one with each passage: both are relevant. The method does not check whether a
     query needs both; `keep-consistent` and `judge` do. A passage that shares no word with another gets no
-    query and is counted.
+    query; its queries are counted as dropped.
     """
 
     version = 2

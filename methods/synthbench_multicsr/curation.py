@@ -35,9 +35,10 @@ ROUNDING = 1e-9
 
 
 class MultiCSR(TripletWriting):
-    """Triplets that the LLM writes and curates by its grades, kept as `scores` (Wang et al. 2023).
+    """Triplets that an LLM writes, grades and curates (Wang et al. 2023).
 
-    If the contradiction has the higher grade, positive and negative are swapped before curation.
+    `scores` are the grades of both pairs, scaled to [0, 1]. If the contradiction has the higher grade,
+    positive and negative are swapped before curation, and `label` is "turned".
     """
 
     version = 1

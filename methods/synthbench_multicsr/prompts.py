@@ -9,7 +9,7 @@ KINDS = (POSITIVE, NEGATIVE)
 
 
 class SentencePrompt(Prompt):
-    """Asks for a sentence that has a relation to {sentence}."""
+    """Asks for a sentence that follows from {sentence} or contradicts it."""
 
     slots: ClassVar[tuple[str, ...]] = ("sentence",)
 

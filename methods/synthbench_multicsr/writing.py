@@ -84,12 +84,12 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
 
 
 class MultiCSRTriplets(TripletWriting):
-    """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one, written by the LLM."""
+    """Stage 1 of MultiCSR: for each sentence an entailed and a contradicting one, by an LLM or `seq2seq`."""
 
     version = 2
 
     def needs_llm(self) -> bool:
-        """Return whether an LLM writes."""
+        """Return whether an LLM writes, not `seq2seq`."""
         return self.seq2seq is None
 
     def revisions(self) -> Mapping[str, str]:
@@ -138,7 +138,7 @@ class MultiCSRTriplets(TripletWriting):
         return drawn_chat(chosen, {"sentence": sentence}, self.seed, kind, *of, exemplars=exemplars)
 
     def _typical(self) -> Iterator[PromptChat]:
-        """Yield requests with texts of a usual length."""
+        """Yield requests with texts of a usual length, for estimates."""
         text = "x" * _SENTENCE_LENGTH
         shown = [{"sentence": text, "answer": text}] * (self.num_exemplars or 0)
         for kind in KINDS:

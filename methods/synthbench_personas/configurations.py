@@ -1,4 +1,4 @@
-"""Step 1: the LLM chooses who would search for a passage, and what kind of query that is."""
+"""Step 1: the LLM chooses who would search for a passage, and with what kind of query."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -39,14 +39,14 @@ _TOKENS_PER_CONFIGURATION = 25
 
 
 class PersonaSettings(WithPrompts[PersonaPrompts], Method):
-    """Settings of both steps that decide the configurations."""
+    """Settings of both steps: those that determine the configurations."""
 
     shipped: ClassVar[ShippedPrompts[PersonaPrompts]] = SHIPPED
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {PERSONAS: RecordKind.SENTENCE}
 
     queries_per_passage: int = Field(1, ge=1, le=1000, description="queries asked for each passage")
-    candidates: int = Field(5, ge=1, le=100, description="personas that the LLM chooses from")
+    candidates: int = Field(5, ge=1, le=100, description="number of personas that the LLM chooses from")
     encoder: dict[str, Any] | None = Field(
         None,
         description="the encoder that finds the personas nearest to a passage: settings of the trainer "
@@ -120,7 +120,7 @@ class PersonaConfigurations(PersonaSettings):
     def _all(
         self, passages: list[Sentence], sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator["_Asked"]:
-        """Yield passage, key and candidates for each request; candidates are shuffled (LLMs favour some)."""
+        """Yield passage, key and candidates for each request; candidates are shuffled (position bias)."""
         given = sources.get(PERSONAS)
         personas = self.all_prompts.personas if given is None else given.column("sentence")
         assert personas is not None

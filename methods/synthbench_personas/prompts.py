@@ -1,6 +1,6 @@
 """Prompts, personas, types and difficulties of queries: shipped in our own words, or a user's.
 
-The paper prints its prompts without the descriptions of types and difficulties; a user's file can hold them.
+The paper prints its prompts without the descriptions of types and difficulties.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ConfigurationPrompt(Prompt):
 
 
 class PersonaQueryPrompt(Prompt):
-    """Asks for the query of {persona} for {passage}, of a {type} and {difficulty}; other slots have pools."""
+    """Asks for a query of {persona} for {passage}, of {type} and {difficulty}; pools fill all other slots."""
 
     slots: ClassVar[tuple[str, ...]] = ("passage", "persona", "type", "difficulty")
 

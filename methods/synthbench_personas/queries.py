@@ -123,7 +123,7 @@ def _of_pools(chat: PromptChat) -> list[str]:
 
 
 def _num_words(chat: PromptChat) -> float:
-    """Return the mean of the numbers in the request's length, such as 10 for "5 to 15 words"."""
+    """Return the mean of the numbers in the request's length, such as 10 for "5 to 15 words"; else 15."""
     found = [
         int(word) for text in _of_pools(chat) for word in text.replace(",", "").split() if word.isdecimal()
     ]

@@ -8,7 +8,7 @@ from synthbench.api import AnswerError, json_object, same_text, text_under
 def documents_in(answer: str, keys: Sequence[str], query: str) -> tuple[str, ...]:
     """Return the document of each level, in the order of the keys.
 
-    Raises AnswerError if one is missing or empty, or equal to the query or to another level's.
+    Raises AnswerError if a document is missing or empty, or equals the query or another document.
     """
     found = json_object(answer, keys)
     known = {same_text(query): "the query"}

@@ -39,7 +39,7 @@ _SENTENCES_PER_DOCUMENT = 4
 class GradedDocuments(WithPrompts[GradedPrompts], Method):
     """Documents of each level of relevance for given queries: a ranking is a query with graded documents.
 
-    The levels are evenly spaced grades from 1 to 0. `instruction` has the texts from the prompt's pools.
+    The levels are evenly spaced grades from 1 to 0. `instruction` has the texts drawn from pools.
     """
 
     version = 2
@@ -124,7 +124,7 @@ _Asked = tuple[Sentence, str]
 
 
 def _num_sentences(chat: PromptChat) -> float:
-    """Return the number of sentences in the request's length, such as 4 for "4 sentences"."""
+    """Return the number of sentences in the request's length, such as 3 for "3 sentences"; else 4."""
     said = [text.split()[0] for slot, text in chat.values.items() if slot not in _SLOTS]
     named = [int(word) for word in said if word.isdecimal()]
     return named[0] if named else _SENTENCES_PER_DOCUMENT

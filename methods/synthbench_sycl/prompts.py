@@ -20,7 +20,7 @@ LEVEL_END = "; "
 
 
 class DocumentsPrompt(Prompt):
-    """Asks for a document for each of {levels} of relevance for {query}; other slots have pools."""
+    """Asks for a document for each of {levels} of relevance for {query}; pools fill all other slots."""
 
     slots: ClassVar[tuple[str, ...]] = ("query",)
     shared_slots: ClassVar[tuple[str, ...]] = ("levels",)

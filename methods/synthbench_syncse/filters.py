@@ -21,12 +21,12 @@ REFUSAL = "refusal"
 
 
 class Filters(BaseModel):
-    """Filters for sentences; empty ones and copies of the given sentence are dropped anyway."""
+    """Filters for sentences; empty ones and copies of the given sentence are always dropped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     max_words: int | None = Field(
-        32, ge=0, description="maximum number of words in a sentence, split at white space; 0: no limit"
+        32, ge=0, description="maximum number of words in a sentence, split as `words` says; 0: no limit"
     )
     words: Words | None = words_setting()
     refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
@@ -44,7 +44,7 @@ class Filters(BaseModel):
             check_words(texts, "filters.max_words", "`filters: {words: icu}` or `{words: pairs}`")
 
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
-        """Return why a sentence is dropped, "" to keep it; it must not repeat any of `not_like`."""
+        """Return why a sentence is dropped, "" to keep it; a repetition of one of `not_like` is dropped."""
         if not has_content(sentence):
             return EMPTY
         if self.refusals and looks_like_a_refusal(sentence):
@@ -56,7 +56,7 @@ class Filters(BaseModel):
         return ""
 
     def filtered(self, sentences: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield each sentence with the reason for dropping it (later duplicates included), "" to keep it."""
+        """Yield each sentence and the reason for dropping it, "" to keep it; later duplicates are dropped."""
         seen: set[str] = set()
         for sentence in sentences:
             reason = self.reason(sentence)
@@ -70,5 +70,5 @@ class FiltersOfAnyLength(Filters):
     """Filters without a default limit of words: the paper limits words only for SynCSE-scratch."""
 
     max_words: int | None = Field(
-        None, ge=1, description="maximum words (separated by white space) of a sentence; null: no limit"
+        None, ge=1, description="maximum number of words in a sentence, split as `words` says; null: no limit"
     )

@@ -82,7 +82,7 @@ class Labelling:
             yield Unit(about.key, about.position, *outcome)
 
     def _usable(self, records: Iterable[Record], context: GenerationContext) -> bytearray:
-        """Return 1 for each sentence that passes the filters, else 0."""
+        """Return 1 for each sentence that passes the filters, else 0, and count the dropped ones."""
         usable = bytearray()
         for _, reason in self._settings.filters.filtered(text.sentence for text in _sentences(records)):
             usable.append(not reason)

@@ -76,7 +76,7 @@ class _Written(WithSentences, WithLabels):
         return {SENTENCES: GeneratedData("syncse-sentences", self._sentence_settings(), sources={})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Return the LLM requests and tokens for labels; `syncse-sentences` counts those for sentences."""
+        """Return the LLM requests and tokens for triplets; `syncse-sentences` counts those for sentences."""
         return self._labelling().asks(self.size)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
@@ -105,7 +105,7 @@ class SynCSEScratch(WithSubject, _Written):
 
 
 class SynCSENaive(_Written):
-    """Naive generation: no genres or topics, and always the same prompt and exemplars."""
+    """Triplets by naive generation: no genres or topics, and always the same prompt and exemplars."""
 
     version = 3
     title = "syncse-naive"

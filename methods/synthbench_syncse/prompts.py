@@ -36,7 +36,7 @@ class LabelPrompt(Prompt):
 
 
 class ListPrompt(Prompt):
-    """Asks for {number} sentences; examples come from the genre."""
+    """Asks for {number} sentences, after an example list from the genre or from the section `naive`."""
 
     shared_slots: ClassVar[tuple[str, ...]] = ("number",)
     takes_exemplars: ClassVar[bool] = False
@@ -65,9 +65,9 @@ class DomainPrompt(Prompt):
 class Genre(PromptSection):
     """A kind of text, as described in a prompt, and example sentences."""
 
-    description: PromptText = Field(description="what {genre} is replaced by")
+    description: PromptText = Field(description="the text that replaces {genre}")
     examples: Annotated[tuple[PromptText, ...], Field(min_length=NUM_EXAMPLES)] = Field(
-        description="example sentences, of which each request shows ten"
+        description="example sentences; each request shows ten"
     )
 
 
@@ -92,9 +92,11 @@ class SentencePrompts(PromptSection):
     )
     naive: NaivePrompts | None = Field(None, description="the prompt of naive generation")
     topics: Annotated[tuple[PromptText, ...], Field(min_length=NUM_TOPICS)] = Field(
-        description="topics, of which each request names six"
+        description="topics; each request names six"
     )
-    aspects: tuple[PromptText, ...] = Field((), description="topics within any domain")
+    aspects: tuple[PromptText, ...] = Field(
+        (), description="topics that suit any domain; each request names six"
+    )
     domains: dict[str, PromptText] = Field(
         {}, description="domain -> its description; another domain NAME is described as `texts on NAME`"
     )

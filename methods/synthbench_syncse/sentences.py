@@ -68,7 +68,7 @@ class WithSubject(WithSentences):
 
 
 class SynCSESentences(WithSubject, WithSeed):
-    """Sentences written by an LLM; `label` is the genre or the domain."""
+    """Sentences written by an LLM; `label` is the genre, the domain, or "naive"."""
 
     version = 3
     record_kind = RecordKind.SENTENCE
@@ -86,7 +86,7 @@ class SynCSESentences(WithSubject, WithSeed):
         return Expected(self.size)
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if a limit would count a sentence in the prompts' language as one word."""
+        """Raise UserError if `filters.max_words` counts each sentence in the prompts' language as a word."""
         self.filters.check_words(sentences_of(self.all_prompts).topics)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:

@@ -1,4 +1,4 @@
-"""Settings of all methods: seed, filters, prompts, and sampling of the LLM."""
+"""Settings of SynCSE's methods: seed, filters, prompts, and sampling of the LLM."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -23,7 +23,7 @@ _FIRST_FILES = {
     NEGATIVE: "87e69b37c9a3af710ddf931174c4835527ed51677646b14be176cc60b83a968b",
     SENTENCES: "dc7b2b24f3d7454424ee9f1a002e97528c217d1c40dff601b6a5d6cf960b2c97",
 }
-"""What stands in identities for the shipped prompts: former files' hashes, kept so that identities last."""
+"""Hashes of the shipped prompts in identities: those of the first files, so that identities don't change."""
 
 
 def _is_gone(given: object) -> None:
@@ -86,7 +86,7 @@ class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
         return (note + unreleased if self._from_us() else note,)
 
     def revisions(self) -> Mapping[str, str]:
-        """Return for each shipped prompt in use the fixed hash that identities hold."""
+        """Return the fixed hash of each shipped prompt in use, for the stage's identity."""
         return {f"reconstructed pools: {name}": _FIRST_FILES[name] for name in self._from_us()}
 
     def _from_us(self) -> list[str]:

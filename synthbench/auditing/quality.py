@@ -124,8 +124,8 @@ def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", 
 def kappa_of(counts: "NDArray[np.int64]") -> Estimate | None:
     """Return Cohen's kappa with a bootstrap interval; None if all pairs are of one class.
 
-    `counts` are the numbers of pairs positive for both, the first only, the second only, and neither. They
-    are all that resampling changes, so the bootstrap draws them instead of pairs, with seed 0.
+    `counts` are the numbers of pairs positive for both, the first only, the second only, and neither.
+    Resampling changes only these numbers, so the bootstrap draws them instead of pairs, with seed 0.
     """
     import numpy as np
 

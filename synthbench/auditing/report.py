@@ -102,7 +102,7 @@ def audit_by_gold(dataset: SyntheticDataset, gold: SyntheticDataset, positive: f
 
 
 def audit_by_people(dataset: SyntheticDataset, items: Items, annotations: Sequence[Annotation]) -> Audit:
-    """Return the audit by annotators' sheets; an item's label is that of the majority."""
+    """Return the audit by annotators' sheets; an item gets the label that most annotators gave."""
     question = annotations[0].question
     asked = {identity for annotation in annotations for identity in annotation.answers}
     answers = {

@@ -37,7 +37,7 @@ class Omitted:
 def added_field(frozen: Any, description: str = "", **options: Any) -> Any:  # noqa: ANN401 - of the field's type
     """Declare a setting that came in later; identities and files leave it out while it is `frozen`.
 
-    `frozen` is its first default, which never changes; `options` are those of pydantic's `Field`. Pass a
+    `frozen` is its first default, which never changes; `options` are passed to pydantic's `Field`. Pass a
     `default` if today's differs.
     """
     return Field(**{"default": frozen, **options}, description=description, exclude_if=Omitted(frozen))

@@ -1,7 +1,7 @@
 """`synthbench doctor --gpu`: measure the GPU for half a minute, and compare with the estimates of `plan`.
 
-Random models of real sizes generate and train through the code of a run, so that kernels, precisions and
-memory are those of a run. Nothing is downloaded.
+Random models of real sizes generate and train through the code of a run, so kernels, precisions and memory
+are as in a run. Nothing is downloaded.
 """
 
 import time
@@ -43,7 +43,7 @@ class Sizes:
 
 
 def check_gpu(device: str = "cuda", sizes: Sizes = Sizes()) -> Iterator[DoctorFinding]:
-    """Yield a finding on each measurement; one that fails is a problem, and the others go on."""
+    """Yield a finding on each measurement; a failed measurement is a problem, and all others go on."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():

@@ -53,7 +53,7 @@ EncoderName = Annotated[
 
 @dataclass(frozen=True)
 class Inspected:
-    """A data set's exact figures and, without `--quick`, those of samples."""
+    """A data set's exact figures and, without `--quick`, figures of samples."""
 
     title: str
     description: "Description"

@@ -59,7 +59,7 @@ class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
         return WorldLLMSettings.model_validate(self.model_dump(include=own))
 
     def address(self) -> ChatModel:
-        """Return the model's name with an empty address, which is unknown until a run starts the server."""
+        """Return the model with an empty base URL, which is unknown until a run starts the server."""
         return ChatModel(self.endpoint, "", world().llm_model)
 
     def at(self, address: ChatModel) -> Endpoint:
@@ -148,7 +148,7 @@ class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
         return {"endpoint": self.name, "model": self.model, **self.options(), **self.rule()}
 
     def address(self) -> ChatModel:
-        """Return the model's address."""
+        """Return the model with its endpoint's name and base URL."""
         return ChatModel(self.name, self.base_url, self.model)
 
     def at(self, address: ChatModel) -> Endpoint:

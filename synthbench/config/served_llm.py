@@ -153,7 +153,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return reference.fingerprint(self.model, self.revision)
 
     def address(self) -> ChatModel:
-        """Return the model's name with an empty address, which is unknown until a run starts the server."""
+        """Return the model with an empty base URL, which is unknown until a run starts the server."""
         return ChatModel(self.endpoint, "", name_of(self.model))
 
     def at(self, address: ChatModel) -> Endpoint:

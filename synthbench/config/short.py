@@ -80,7 +80,7 @@ def _names_rows(variants: Rows) -> Rows:
 
 
 class ShortSection(Section):
-    """The keys of a short file that differ from those of a long one."""
+    """The keys of a short file that are not those of a long file."""
 
     base: Annotated[GivenName, Field(min_length=1)] | SizedBase = Field(
         description="the base of all rows: a model's name, or the settings of a base"
@@ -184,7 +184,7 @@ class _Expansion:
         return Expanded(self.long, *notes, named, size, section.budget, dev)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
-        """Set a value of the long form; its location is that of `at`, a key of the short form.
+        """Set a value of the long form; it gets the location of `at`, a key of the short form.
 
         Does nothing if a key above `path` is no mapping: the schema reports it.
         """

@@ -88,7 +88,7 @@ def _named(row: ExperimentRow) -> str:
 
 
 def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
-    """Yield a note on each variant that starts from another: its model also learned from the other's data."""
+    """Yield a note on each variant that starts from another variant's model, and so from its data."""
     found = {
         (variant.name, candidate.config.starts_from)
         for variant in variants

@@ -125,8 +125,8 @@ class _BoundedIndex:
 class Buckets:
     """Buckets of rows; the candidates of a row are among the rows added so far.
 
-    `keys` are those of `band_keys`, shape (rows, bands). They are overwritten with bucket numbers, 0 for the
-    buckets of a single row, which have no candidates.
+    `keys` come from `band_keys`, shape (rows, bands). The array is overwritten with bucket numbers; 0 for a
+    bucket of a single row, which has no candidates.
     """
 
     def __init__(self, keys: "NDArray[np.uint32]") -> None:
@@ -173,7 +173,7 @@ class Buckets:
         return nearest
 
     def add(self, row: int) -> None:
-        """Add a row to those of its buckets that are not full."""
+        """Add a row to each of its buckets that is not full."""
         mine = self._rows[row]
         places = self._next[mine]
         has_room = places < self._ends[mine]

@@ -123,7 +123,8 @@ def _result_cache(folder: Path) -> Any:  # noqa: ANN401 - mteb's ResultCache
 def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> MeasuredTask:
     """Return an experiment's scores, with the test items from the store.
 
-    Raises UserError if the stage has changed since, if only a part was scored, or if the items are gone.
+    Raises UserError if the evaluation's stage has changed since the scores were tracked, if only a part of
+    the test set was scored, or if the items are gone.
     """
     if stage is None:
         raise UserError("data, settings or mteb's version have changed since; run the experiment again")

@@ -36,7 +36,7 @@ def attending(lengths: Tensor | None) -> Iterator[None]:
 
 
 def reads_own_lengths(device: torch.device, dtype: torch.dtype, head_size: int) -> bool:
-    """Return whether attention by lengths works here and agrees with attention by a mask."""
+    """Return whether attention by lengths works on this device and agrees with attention by a mask."""
     if device.type != "cuda" or dtype not in _AGREEMENT:
         return False
     draw = torch.Generator(device).manual_seed(0)

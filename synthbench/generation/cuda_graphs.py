@@ -27,7 +27,7 @@ class ReplayedSteps:
 
     `step`: (keys and values, tokens, their positions, width) -> logits.
 
-    Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If
+    Graphs hold the addresses and strides of keys and values, so they are dropped when these change. If
     recording fails for another reason than memory, `say` reports it, and all later steps run unrecorded.
     """
 

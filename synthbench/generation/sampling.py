@@ -125,7 +125,7 @@ class Sampler:
     def _most_likely(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the most probable tokens and their weights, sorted: enough to hold top_p, or all."""
+        """Return tokens and their shares, largest first: NUM_CANDIDATES if these reach top_p, else all."""
         weights = self._debiased(probabilities, rows, counter_rows)
         weights /= weights.sum(dim=-1, keepdim=True)
         top_p, vocabulary = self.sampling.top_p, weights.shape[1]

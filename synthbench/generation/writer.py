@@ -174,7 +174,7 @@ class Scheduler:
 
     @property
     def _has_next(self) -> bool:
-        """Whether there is a next input that fits the planned memory, or is too long for the model."""
+        """Whether there is another input that fits the planned memory, or that is refused as too long."""
         if self._next is None:
             return False
         return (

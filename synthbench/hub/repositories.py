@@ -85,7 +85,7 @@ class HubRepository:
 
     @property
     def page(self) -> str:
-        """The address of its page."""
+        """The repository's web address."""
         from huggingface_hub import constants
 
         return f"{constants.ENDPOINT}/{'datasets/' if self.kind == 'dataset' else ''}{self.name}"

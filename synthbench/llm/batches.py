@@ -1,4 +1,4 @@
-"""Ask in batches: answer from the cache, submit the rest, and collect it in a later run."""
+"""Answer requests from the cache, submit the others in batches, and collect these in a later run."""
 
 import json
 import tempfile
@@ -213,7 +213,8 @@ def collect_batches(opened: Callable[[], AnswerCache], endpoint: Endpoint) -> tu
 def give_up_batch(folder: Path, name: str) -> int:
     """Close an open batch, marking its requests as in doubt; return their number.
 
-    Raises UserError if no open batch has this name (its id, or our token).
+    `name` is the batch's id, or our token if it has no id yet. Raises UserError if no open batch
+    has this name.
     """
     with closing(Database(folder / FILE)) as database:
         batches = BatchTable(database)
@@ -277,7 +278,7 @@ class _Batches:
         return taken(self._endpoint, self._cache, request, found)
 
     def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:
-        """Yield cached answers, sort the other requests, and collect the batches that hold some of them."""
+        """Yield cached answers; put other requests into `new` or `in_batches`; then collect these batches."""
         tokens: dict[str, None] = {}
         for request in requests:
             key = self._key(request)
@@ -294,7 +295,7 @@ class _Batches:
         self._collector.collect(tokens)
 
     def _collected(self, in_batches: Spool, new: Spool) -> Iterator[ChatAnswer]:
-        """Yield collected answers; requests that their batch left unanswered join the new ones."""
+        """Yield collected answers; requests that a closed batch left unanswered go to `new`."""
         for request in in_batches:
             key = self._key(request)
             found = self._cache.find(key)
@@ -320,7 +321,7 @@ class _Batches:
             self._breaker.failed(answer.request, answer.failure)
 
     def _submit(self, new: Spool, others: Spool) -> None:
-        """Submit as much as the limits allow; raises UserError if that is nothing and no batch is open."""
+        """Submit what the limits allow; raises UserError if they allow nothing and no batch is open."""
         waiting = iter(new)
         self._num_tokens = self._batches.num_tokens(self._endpoint)
         while self._limit is None and self._submit_one(waiting, others):

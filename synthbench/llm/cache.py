@@ -1,9 +1,9 @@
 """Cache of all paid answers and of every attempt, in one SQLite file.
 
 Experiments and processes share it. An attempt is recorded before its request is sent, an answer before it is
-used. After a kill, the attempts in flight are therefore known, and are in doubt since they may have been
-billed. Each process (session) holds a lock file, which the kernel frees when it dies. A batch counts as a
-session that lives until it is collected (`database.py`).
+used. If a process is killed, its attempts in flight are therefore known; they become in doubt, since they may
+have been billed. Each process (session) holds a lock file, which the kernel unlocks when the process dies.
+Requests of a batch stay in flight until the batch is collected (`database.py`).
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class OverBudgetError(Exception):
 
 
 def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
-    """Return an answer's cache key: a hash of all that it depends on, without the address."""
+    """Return the answer's cache key: a hash of the LLM's name, model and options, and of the request."""
     content = {
         "endpoint": endpoint.name,
         "model": endpoint.model,
@@ -136,7 +136,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
         return known, model or "", fingerprint or ""
 
     def _note_model(self, model: str) -> None:
-        """Record which model answered the stage, if its name differs from the requested one."""
+        """Record that this model answered the stage, unless it was requested or the run serves it."""
         is_ours = self._endpoint.served is not None
         if model and model != self._endpoint.model and not is_ours and model not in self._models:
             self.database.execute(
@@ -156,8 +156,9 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
     def begin_attempt(self, key: str, expected: Cost, batch: str | None = None) -> int | None:
         """Record an attempt before its request is sent, alone or in a `batch`; return its number.
 
-        None if an answer has arrived meanwhile or another live session is asking. Raises OverBudgetError if
-        the LLM's cost for the experiment, which other processes share, would exceed a budget.
+        None if an answer has arrived meanwhile, or if the request is in flight in a live process or an open
+        batch. Raises OverBudgetError if the LLM's cost for the experiment, summed over all processes, would
+        exceed a budget.
         """
         with self.database.transaction():
             if self.find(key) is not None or self._is_in_flight(key):
@@ -202,7 +203,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             self._record(attempt, "unfinished", answer, usd)
 
     def num_unfinished(self, key: str) -> int:
-        """Return the number of paid incomplete answers to a request, including those of killed runs."""
+        """Return the number of paid incomplete answers to a request, by this run and by killed ones."""
         return self.database.number(
             "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'", key
         )
@@ -246,7 +247,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
     def record_failure(
         self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE, *, in_doubt: bool = False
     ) -> None:
-        """Record that an attempt was refused at no cost or, if `in_doubt`, cut off and maybe billed.
+        """Record that an attempt failed at no cost or, if `in_doubt`, was cut off and maybe billed.
 
         `kind` is the reply's kind, if there was one.
         """

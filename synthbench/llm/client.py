@@ -49,7 +49,7 @@ class LLM:
     def ask(
         self, prompts: Iterable[str | Sequence[Mapping[str, str]]], *, seed: int = 0, **sampling: float
     ) -> Iterator[str | None]:
-        """Yield the LLM's text for each prompt, in order; None if it gave none or refused.
+        """Yield the LLM's text for each prompt, in order; None without a text, or for a refusal.
 
         A prompt is a text, or a list of messages (role, content). `sampling`: parameters by the API's names,
         such as `temperature=0.7`. Asking the same prompt again samples a new answer; so does another `seed`.
@@ -91,7 +91,7 @@ class LLM:
 
 @dataclass(frozen=True)
 class ChatClient:
-    """Sends requests to an endpoint; the cache in `folder` answers those of earlier runs."""
+    """Sends requests to an endpoint; the cache in `folder` answers requests that earlier runs have sent."""
 
     endpoint: Endpoint
     folder: Path
@@ -104,8 +104,8 @@ class ChatClient:
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in order of completion.
 
-        Requests are read, in the caller's thread, only as fast as they are answered. Failures that another
-        run may mend come last, once the run as a whole has succeeded.
+        Requests are read, in the caller's thread, only as fast as they are answered. Failures that a
+        retry may mend come last, and only if no error is raised before.
 
         Raises UserError if no request can succeed (no key, wrong key, unknown model, unreachable), too many
         failed, the budget is spent, or an answer is not cached and `offline` is set; PendingError at the end

@@ -39,7 +39,7 @@ REQUEST_ID = "X-Client-Request-Id"
 _MAX_MESSAGE = 200
 _NEW_LIMIT = "max_completion_tokens"
 _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
-"""Option -> other names for it in services' error messages: some turn a JSON schema into a grammar."""
+"""Option -> other words by which error messages may name it: some services compile a schema to a grammar."""
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -171,7 +171,7 @@ class Connection(AbstractAsyncContextManager["Connection"]):
 
 
 class ErrorReader:
-    """Reads an endpoint's errors; `key` is the endpoint's API key, which no text repeats.
+    """Turns an endpoint's errors into exceptions; `key`, its API key, is masked in all messages.
 
     Raises UserError if the environment variable of the key is not set.
     """
@@ -183,8 +183,9 @@ class ErrorReader:
     def answer(self, completion: Callable[[], Any], prompt_tokens: int, if_unreadable: FailureKind) -> Answer:
         """Return the answer in a chat completion; `prompt_tokens` is used if the service reports no count.
 
-        Its failure, model and fingerprint are cut to 200 characters, and the key in them is masked. Raises
-        FailedAttemptError if there is no answer, UserError if no request can succeed.
+        The answer's failure, model and fingerprint are cut to 200 characters, and the API key is masked.
+        Raises UserError if no request can succeed, FailedAttemptError if there is no answer; its kind is
+        `if_unreadable` if the completion can't be parsed.
         """
         try:
             found = read_completion(completion(), prompt_tokens)
@@ -213,7 +214,7 @@ class ErrorReader:
         )
 
     def _of_fault(self, fault: Any) -> FailedAttemptError | UserError:  # noqa: ANN401 - whatever came
-        """Return the error for a reply with status 200 that reports the service's failure."""
+        """Return the error for a reply with status 200 whose body reports a failure of the service."""
         given = fault.get("code") if isinstance(fault, dict) else None
         code = given if isinstance(given, str) else ""
         number = int(code) if code.isdecimal() and len(code) == len("500") else given
@@ -231,7 +232,7 @@ class ErrorReader:
     ) -> FailedAttemptError | UserError:
         """Return the error for a status and message; a UserError if no request can succeed.
 
-        `param`: the request's key that the service blames, in a field beside its message; "" if none.
+        `param`: the request's parameter that the service blames, from its error's field `param`; "" if none.
         """
         said = self.redacted(said)[:_MAX_MESSAGE]
         if status == 401:
@@ -299,7 +300,7 @@ class ErrorReader:
 
 
 def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came
-    """Return the error in a reply's JSON ("detail" is FastAPI's), else the JSON, else the text."""
+    """Return a reply's `error` or (FastAPI) `detail`, else its whole JSON; its text if it is no JSON."""
     try:
         value = reply.value
     except UnreadableReplyError:
@@ -337,7 +338,7 @@ def _system_message(error: Exception) -> str:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error's causes, the nearest first."""
+    """Yield the chain of exceptions that led to an error, the direct cause first."""
     cause = error.__cause__ or error.__context__
     while cause is not None:
         yield cause

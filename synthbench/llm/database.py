@@ -1,8 +1,10 @@
 """The SQLite file of answers, attempts and batches, shared by experiments and processes.
 
-A batch acts as a session that lives until it is collected: its requests stay in flight for every process,
-even while none runs. The batch is recorded first, then its requests, then they are submitted. The service's
-id comes later; until then the batch is found by its token, which the service keeps in its metadata.
+Each attempt belongs to a session (one process's access to the file) or to a batch. The requests of an open
+batch count as in flight, even while no process runs, so no process sends them again.
+
+A batch is recorded first, then its requests; then it is submitted. The service's id of the batch is recorded
+last. Until then, the batch is found by our token, which the service keeps in the batch's metadata.
 """
 
 import hashlib
@@ -110,7 +112,7 @@ class Database:
                 keep_private(file)
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Execute one statement, by default as a transaction of its own; return its rows."""
+        """Execute one statement and return its rows; outside `transaction` it is committed at once."""
         with self.errors():
             return self._connection.execute(statement, values).fetchall()
 
@@ -148,14 +150,14 @@ class Database:
             self.execute("COMMIT")
 
     def _hash_old_answers(self) -> None:
-        """Add hashes to a file of a version without hashes; its answers are trusted."""
+        """Add hashes to a file written by a version without them; trusts its answers."""
         if "hash" not in self._columns("answers"):
             with self.transaction():
                 self.execute("ALTER TABLE answers ADD COLUMN hash TEXT")
                 self.execute(f"UPDATE answers SET hash = {HASH}")
 
     def _count_old_tokens(self) -> None:
-        """Add the column of tokens to the table `spending` of a version that counted only US dollars."""
+        """Add the column `tokens` to a file written by a version that counted only US dollars; fill it."""
         if "tokens" not in self._columns("spending"):
             with self.transaction():
                 self.execute("ALTER TABLE spending ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0")
@@ -183,14 +185,14 @@ OWNER_ALONE = 0o600
 def keep_private(file: Path) -> None:
     """Restrict an SQLite file, and the files beside it with the same content, to their owner."""
     for path in (file, *(file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal"))):
-        # Only its owner can change another user's file.
+        # Another user's file keeps its mode: only its owner can change it.
         with suppress(FileNotFoundError, PermissionError):
             if stat.S_IMODE(path.stat().st_mode) & ~OWNER_ALONE:
                 path.chmod(OWNER_ALONE)
 
 
 def damage_message(file: Path, error: Exception) -> str:
-    """Return what to do if the error says that the file is damaged or no SQLite file, otherwise ""."""
+    """Return advice if the error says that the file is damaged or is no SQLite file, else ""."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None or code & _PRIMARY_CODE not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return ""
@@ -225,7 +227,7 @@ def new_token() -> str:
 class OpenBatch:
     """An open batch; `id` is the service's, "" until the service has confirmed it.
 
-    `sent` is the time of submission in Unix seconds, 0 if the process was killed before it.
+    `sent` is the Unix time in seconds just before submission, 0 until then.
     """
 
     token: str
@@ -257,7 +259,7 @@ class BatchTable:
 
     @contextmanager
     def locked(self, token: str) -> Iterator[None]:
-        """Hold the batch's lock, under which it is submitted or collected; other processes wait."""
+        """Hold the batch's lock: one process at a time submits or collects a batch, others wait."""
         alone = lock(self._database.file.parent / "sessions" / token)
         with alone:
             try:
@@ -303,7 +305,7 @@ class BatchTable:
         return [token for (token,) in rows]
 
     def batch_of(self, key: str) -> str | None:
-        """Return the token of the open batch that holds a request."""
+        """Return the token of the open batch that holds an unsettled request, None if there is none."""
         row = self._database.first(
             "SELECT session FROM attempts JOIN batches ON session = token"
             " WHERE key = ? AND state = 'sent' AND is_open",
@@ -312,7 +314,7 @@ class BatchTable:
         return row[0] if row else None
 
     def attempt(self, token: str, key: str) -> tuple[int, int] | None:
-        """Return a request's attempt and its expected prompt tokens, None once it is settled."""
+        """Return the number and expected prompt tokens of a request's attempt, None once it is settled."""
         return self._database.first(
             "SELECT id, prompt_tokens FROM attempts WHERE key = ? AND state = 'sent' AND session = ?",
             key,
@@ -334,7 +336,7 @@ class BatchTable:
         )
 
     def num_failures(self, key: str) -> int:
-        """Return the number of batches that did not answer a request, or not completely."""
+        """Return in how many batches a request got no answer, or an incomplete one."""
         return self._database.number(
             "SELECT count(*) FROM"
             " (SELECT session FROM attempts WHERE key = ? AND state IN ('refused', 'in doubt')"
@@ -344,7 +346,7 @@ class BatchTable:
         )
 
     def close(self, token: str, reason: str, *, is_free: bool) -> None:
-        """Close the batch; requests without an answer were refused if `is_free`, otherwise are in doubt."""
+        """Close the batch; its unanswered requests cost nothing if `is_free`, otherwise they are in doubt."""
         with self._database.transaction():
             if is_free:
                 self._database.execute(_REFUND, (token,))

@@ -117,7 +117,10 @@ class Dispatcher:
             raise
 
     async def _ask_alone(self, key: str, request: ChatRequest) -> RequestOutcome | None:
-        """Ask, unless an equal request is in flight: then wait for it and return None."""
+        """Ask, unless an equal request is in flight here: then wait until it has ended.
+
+        None: look in the cache again.
+        """
         if key in self._in_flight:
             await self._in_flight[key].wait()
             return None
@@ -133,7 +136,10 @@ class Dispatcher:
             self._in_flight.pop(key).set()
 
     async def _ask(self, key: str, request: ChatRequest) -> RequestOutcome | None:
-        """Attempt and retry; return None if another process is asking."""
+        """Attempt and retry.
+
+        None if an answer has arrived meanwhile, or if the request is in flight elsewhere.
+        """
         num_tries = 0
         while True:
             num_tries += 1
@@ -259,7 +265,7 @@ class Sharing:
         self._num_asked = self._num_done = 0
 
     async def __call__(self) -> None:
-        """Wait until `share`, called after this request, has returned; raises what it raises."""
+        """Wait for a call of `share` that starts after this call; raises its errors."""
         if self._share is not_shared:
             return
         self._num_asked += 1
@@ -272,10 +278,10 @@ class Sharing:
 
 
 class AsyncBridge:
-    """Accepts requests in one thread and answers them in another's event loop, in order of completion.
+    """Accepts requests in one thread and answers them in another thread's event loop, as they complete.
 
-    Leaving it waits for requests in flight, which may be billed, but cancels those to a model on this
-    machine. Entering raises UserError without a key or a usable cache.
+    Leaving the context waits for requests in flight, which may be billed, but cancels those to a model that
+    the run serves. Entering raises UserError without a key or a usable cache.
     """
 
     def __init__(self, opened: Callable[[], AnswerCache], endpoint: Endpoint, say: Say) -> None:

@@ -17,10 +17,10 @@ from synthbench.llm.prices import PACKAGE, Price, list_prices
 
 @dataclass(frozen=True)
 class ServerDoor:
-    """The folder for the servers of a run: a file for each server, and a folder of logs.
+    """Where the processes of a run find its LLM servers.
 
-    `run`: the process id of the run. `is_elsewhere`: the run starts servers on a cluster when processes want
-    them.
+    `folder` has a state file for each server. `run`: the process id of the run. `is_elsewhere`: the run
+    starts its servers on a cluster, once a process asks for them.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class CommonPacing(BaseModel):
         16,
         ge=1,
         le=1024,
-        description="maximum concurrent requests; fewer after refusals",
+        description="maximum concurrent requests; lowered while the service is overloaded",
     )
     timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
     tries: int = Field(8, ge=1, description="maximum attempts at one request, for temporary failures")
@@ -70,7 +70,7 @@ class CommonPacing(BaseModel):
         description="limit of the experiment in tokens of prompts and answers together; null: no limit",
     )
     offline: bool = Field(False, description="answer from the cache only, send no request")
-    price: Price | None = Field(None, description="price of this endpoint. Default: the price list's")
+    price: Price | None = Field(None, description="price of tokens. Default: from genai-prices")
 
 
 class Pacing(CommonPacing):
@@ -97,7 +97,7 @@ SamplingName = Literal["temperature", "top_p", "presence_penalty", "frequency_pe
 
 
 class AnswerOptions(BaseModel):
-    """Settings of an LLM that change its answers; sent with each request. Identities include those set."""
+    """Settings of an LLM that change its answers; sent with each request. Cache keys include those set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -158,7 +158,7 @@ class AnswerRule(BaseModel):
 
     cut_off: Literal["drop", "take"] = Field(
         "drop",
-        description="answers that a token limit cut off. drop: count them, without a new request; "
+        description="answers that a token limit cut off. drop: count as failed, don't request again; "
         "take: use them as data",
     )
 
@@ -168,7 +168,7 @@ class AnswerRule(BaseModel):
         return self.cut_off == "take"
 
     def rule(self) -> dict[str, str]:
-        """Return the entry for identities; {} for `take`, the only behaviour of earlier versions."""
+        """Return the rule's entry in a stage's cache key; {} for `take`, as earlier versions always took."""
         return {} if self.takes_cut_off else {"cut_off": "drop"}
 
 
@@ -261,7 +261,10 @@ class Account:
 
 
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the price that the user set, else genai-prices'; None if unknown, or if the run serves it."""
+    """Return the price that the user set, else that of genai-prices.
+
+    None without a set price if the run serves the model, or if genai-prices has no price or several.
+    """
     prices = _prices(endpoint)
     return prices[0] if len(prices) == 1 else None
 

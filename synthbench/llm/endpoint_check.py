@@ -24,8 +24,9 @@ _SHOWN, _LONGEST = 5, 100
 def check_endpoint(endpoint: Endpoint, *, is_elsewhere: bool = False) -> None:
     """Raise UserError if the endpoint has no key, is unreachable, rejects the key, or lacks the model.
 
-    This requests its list of models, which is free. An endpoint without a list passes. For a server that the
-    run will start, only its program is checked, unless it starts elsewhere, on a cluster.
+    This requests the endpoint's list of models, which is free. An endpoint without a list passes. If the run
+    starts the server, only its program is checked; with `is_elsewhere` (on a cluster), nothing is. With
+    `offline`, nothing is checked.
     """
     pacing = endpoint.pacing
     if endpoint.served is not None and not pacing.offline and not is_elsewhere:
@@ -80,7 +81,7 @@ def listed_names(reply: Reply) -> list[str]:
 
 
 def _normalized(name: str) -> str:
-    """Return a model's name without the prefix "models/" and the suffix ":latest", which services omit."""
+    """Return a model's name in lower case, without "models/" and any tag such as ":latest"."""
     return name.removeprefix("models/").partition(":")[0].lower()
 
 

@@ -1,4 +1,4 @@
-"""Questions to an LLM with fixed answers, yes or no or a grade. Unclear answers are never guessed."""
+"""Ask an LLM for yes or no, or for a grade; an unclear answer is never guessed."""
 
 import math
 import re
@@ -272,8 +272,8 @@ def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
 def _conclusion(text: str, *, is_graded: bool) -> str:
     """Return the line that holds the answer; the other lines explain it.
 
-    It is the last line that begins with a name and an answer ("Score: 4"). Without one, it is the last line;
-    but if that is no answer, it is the last line with a name and an answer anywhere in it, if there is one.
+    In order of preference: the last line that begins with a name and an answer ("Score: 4"); the last line,
+    if it is an answer; the last line with a name and an answer anywhere in it; the last line.
     """
     titled, alone, labelled = (
         (_TITLED_GRADE, _WHOLE_GRADE, _LABELLED_GRADE)

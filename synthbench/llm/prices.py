@@ -135,7 +135,7 @@ def _number(price: "Decimal | TieredPrices | None") -> float | None:
 def _date() -> str:
     """Return the date of genai-prices' data: the newest one, up to today, of OpenRouter's prices.
 
-    Those carry the day on which they were read. Dates of other services may be announcements.
+    OpenRouter's prices carry the day on which they were read. Dates of other services may be announcements.
     """
     today = datetime.now(UTC).date()
     router = next(each for each in _providers() if each.id == "openrouter")

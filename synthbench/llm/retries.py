@@ -1,6 +1,6 @@
 """Retries: which requests are sent again, how soon, and what a failed attempt records.
 
-`FailureKind` is the table of attempts without an answer, `TRIES` that of incomplete answers. The file's
+`FailureKind` has the rules for attempts without an answer, `TRIES` for incomplete answers. The file's
 `llm.tries` is the maximum number of attempts at any request.
 """
 

@@ -48,7 +48,7 @@ def save_model(
 ) -> None:
     """Save a trained model, pooling or head included, into `folder`, which must exist.
 
-    `precision` is that of later encoding or scoring, `dtype` that of the weights.
+    `precision` is for later encoding or scoring; `dtype` is the weights'.
     """
     from sentence_transformers import CrossEncoder
 

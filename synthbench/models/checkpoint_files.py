@@ -39,7 +39,7 @@ class ModelFiles:
     def chosen(self, names: Sequence[str]) -> list[str]:
         """Return the names of the files to download; pickled weights only in folders without safetensors.
 
-        Raises UserError if no name is that of a weight file.
+        Raises UserError if none of the files holds weights.
         """
         usable = [name for name in names if not _is_any(name, (*UNUSED, *_COPIES))]
         weights = [name for name in usable if fnmatch(name, SAFETENSORS)]

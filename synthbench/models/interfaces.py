@@ -108,7 +108,7 @@ class Searcher(PassageScorer, Protocol):
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], at_once: int
     ) -> "Iterator[NDArray[np.float64]]":
-        """Yield the similarities of all queries with one block of passages after the other.
+        """Yield the similarities of all queries with the passages, block by block of passages.
 
         Each has the shape (len(queries), at most `at_once`).
         """

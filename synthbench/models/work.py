@@ -144,7 +144,7 @@ OPTIMISER = 250
 class Work:
     """An amount of computation: FLOPs of one model, and the calls (steps, or texts read) they are split into.
 
-    `operations` is None if the model's size is unknown. `precision` is that of matrix products. For a
+    `operations` is None if the model's size is unknown. `precision`: the precision of matrix products. For a
     language model, in bytes: `weights`, at most `kept` (its kv cache), and `read` (all that it reads from
     memory). `texts`: the number of texts that a training tokenises.
     """

@@ -57,7 +57,8 @@ def make_outline(experiment: Experiment) -> Plan:
 def make_sketch(experiment: Experiment) -> Plan:
     """Build the stage graph of the first seed, even if all files are missing.
 
-    It names every file and model to read, since all seeds read the same. Identities may differ from a run's.
+    The graph names every file and model to read, since all seeds read the same ones. Identities may differ
+    from a run's.
     """
     return _Planner(replace(experiment, seeds=experiment.seeds[:1]), does_without=(UserError,)).make()
 

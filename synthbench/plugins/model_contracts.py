@@ -167,7 +167,7 @@ class Evaluator(Component, ABC):
         return self.main_score
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
-        """Return the sentences that `evaluate` will encode; a model encodes those of all tasks at once."""
+        """Return the sentences that `evaluate` will encode; those of all tasks are encoded at once."""
         return task.texts
 
     def sentences(self, task: SyntheticDataset) -> Mapping[str, Sequence[str]] | None:

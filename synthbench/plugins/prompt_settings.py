@@ -80,7 +80,7 @@ class ShippedPrompts(Generic[_F]):
         return f"reconstructed prompts, in our own words{but}"
 
     def shipped_among(self, own: _F | None, names: Collection[str]) -> list[str]:
-        """Return those of `names` for which the user gives no prompt."""
+        """Return the `names` for which the user gives no prompt."""
         return [name for name in names if own is None or name not in own.named]
 
 

@@ -40,8 +40,8 @@ class SmoothLabels(Step):
 class AddSwapped(Step):
     """Add each pair in the other order, (b, a), with the same score, after all records.
 
-    It shows whether a labeller's scores depend on the order; to train on both orders, use the trainer's
-    option `both_orders`. A pair is left alone if its split has the swapped pair already.
+    The added pairs show whether a labeller's scores depend on the order; to train on both orders, use the
+    trainer's option `both_orders`. A pair is left alone if its split has the swapped pair already.
     """
 
     version = 1

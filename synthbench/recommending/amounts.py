@@ -81,7 +81,7 @@ def race_amounts(
 ) -> dict[str, int]:
     """Return the next amount of each running recipe, for equal shares of the budget.
 
-    What a recipe can't use goes to the others. `paid`: the largest amounts measured so far; no recipe gets
+    What one recipe can't use goes to all others. `paid`: the largest amounts measured so far; no recipe gets
     less.
     """
     most = {name: prices[name].of(available[name], paid[name]) for name in paid}

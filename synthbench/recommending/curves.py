@@ -38,8 +38,9 @@ class Forecast:
 def forecast(scores: Scores, amount: int) -> Forecast:
     """Return the dev score to expect at an amount, extrapolated by a saturating curve.
 
-    The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. Its
-    noise is a jackknife over the seeds. Up to the largest measured amount, return the score measured there.
+    The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. The
+    forecast's noise is a jackknife over the seeds. Up to the largest measured amount, return the score
+    measured there.
     """
     largest = max(scores)
     measured = _measured(scores[largest])

@@ -82,7 +82,7 @@ class Contest:
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """First contender -> all contenders that learn from the same generated data.
 
-        Their data are paid for once, so they get the same amounts.
+        A group's data are paid for once, so all its contenders get the same amounts.
         """
         found: dict[str, list[str]] = {}
         for name in self.contenders:

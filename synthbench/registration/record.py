@@ -109,7 +109,7 @@ class History(_Sealed):
 
 
 class Registration(_Sealed):
-    """What was declared, when, and what had been seen by then. Immutable; its hash is that of its file."""
+    """What was declared, when, and what had been seen by then. Immutable; its hash is its file's hash."""
 
     layout: Literal[1] = 1
     time: str = Field(description="UTC, by the clock of the machine")

@@ -23,7 +23,7 @@ class _Result(BaseModel):
 class Overlap(_Result):
     """The sentences that a test set, as scored, shares with a run's training data.
 
-    The checks are those of `synthbench.data.contamination`: exact, normalised, 13-gram, near-duplicate.
+    The checks, as in `synthbench.data.contamination`: exact, normalised, 13-gram, near-duplicate.
     """
 
     task: str

@@ -103,7 +103,7 @@ class FileTable:
         raise self._refusal("which two columns hold the texts?", texts, *keys)
 
     def score_column(self, texts: Sequence[Column]) -> Column:
-        """Return the column of numbers that is the only one or named as scores, else that of classes.
+        """Return the only column of numbers, or the one named as scores, else the column of classes.
 
         Raises UnguessedError.
         """

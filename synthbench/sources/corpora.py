@@ -43,8 +43,8 @@ class CorpusSource(SourceBase):
 
     Passages and queries may be Parquet files in folders of these names, as on the hub.
 
-    It is read as a retrieval task, or as its passages or queries alone, which are sentences. A passage is its
-    title, if it has one, a space, and its text.
+    The corpus is read as a retrieval task, or as its passages or queries alone, which are sentences. A
+    passage is its title, if it has one, a space, and its text.
     """
 
     key: ClassVar[str] = "corpus"

@@ -19,7 +19,7 @@ TESTED = "test"
 
 
 def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
-    """Yield a line for each finding: those of each source, then those on parts, leaks, lengths and languages.
+    """Yield a line for each finding: on each source first, then on parts, leaks, lengths and languages.
 
     Gold is divided by `SHARES`, as in a short file. Raises UserError if the base lacks the texts' language.
     """

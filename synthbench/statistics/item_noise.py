@@ -118,9 +118,10 @@ def item_variances(
     """Return the items' noise for each pair of rows, in the order of itertools.combinations.
 
     The squared error is the part of the squared standard error of a difference that more items, but not more
-    seeds, would reduce. Items that share a sentence err together, so it is x'Ax of their influences x, where
-    A is 1 for such items (`SharedSentences`); but at least x'x, the value for independent items. The
-    component fields hold the same for an A that is 1 within connected components.
+    seeds, would reduce. Items that share a sentence err together. So the squared error is x'Ax, where x are
+    the items' influences, and A is 1 for two items that share a sentence (`SharedSentences`), else 0. It is
+    at least x'x, the value for independent items. The component fields use an A that is also 1 for two items
+    linked by a chain of shared sentences.
 
     `sets` are the test sets of a column; the values of `rows` hold the items of one set after the other.
     Without `sets`, the items are one set and independent. A column's score is the mean over its sets, and
@@ -128,9 +129,9 @@ def item_variances(
 
     Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the item-seed
     interaction, which the noise between seeds already holds. The interaction is estimated for the same
-    clusters and subtracted. `paired` names pairs of rows by index, the lower first: with equal seeds, their
-    interaction is estimated from their differences; that of other pairs from each row. Values are rounded
-    to six digits, so that they do not depend on the order of summation.
+    clusters and subtracted. `paired` are pairs of rows with equal seeds, as indices, the lower first: their
+    interaction is estimated from the differences between the two rows. For other pairs it is estimated from
+    each row. Values are rounded to six digits, so that they do not depend on the order of summation.
     """
     import numpy as np
 

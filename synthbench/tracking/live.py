@@ -86,7 +86,7 @@ def live_parents(client: "MlflowClient", experiment_ids: Sequence[str]) -> list[
 
 
 def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, home: str = "") -> None:
-    """Delete the live runs of a request; `home` "" means those of all home folders."""
+    """Delete the live runs of a request; `home` "": of all home folders."""
     for kind in (CHILD, PARENT):
         same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{REQUEST_TAG}` = '{request}'"
         same += f" and tags.`{HOME_TAG}` = '{home}'" if home else ""

@@ -76,14 +76,14 @@ class Checkpoints:
         return ()
 
     def keep_only(self, *steps: int) -> None:
-        """Delete all checkpoints but those of these steps."""
+        """Delete all checkpoints except these steps'."""
         for step in set(self.steps()) - set(steps):
             # Without its marker, a half-deleted checkpoint is never valid.
             (self.path(step) / _MARKER).unlink(missing_ok=True)
             shutil.rmtree(self.path(step), ignore_errors=True)
 
     def drop_faulty(self) -> Iterator[str]:
-        """Delete invalid checkpoints, and yield a line on each."""
+        """Delete invalid checkpoints, and yield a message on each."""
         faults = {step: self.fault(step) for step in self.steps()}
         self.keep_only(*(step for step, fault in faults.items() if not fault))
         for step, fault in faults.items():

@@ -104,7 +104,7 @@ class Course(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _dev_score(self) -> float:
-        """Score the model as in later use: full inputs, no dropout, no random numbers drawn."""
+        """Score the model as later evaluations do: its own input limit, no dropout; random state is restored."""
         assert self.context.select is not None
         model = self.model
         with isolated(model.device), reading_at_most(model, self.own_length):
@@ -127,12 +127,12 @@ def last_step(num_steps: int, until: float) -> int:
 
 
 def pause_of(history: History) -> dict[str, Any] | None:
-    """Return the log entry of the pause, with its score as the dev score; None without a pause."""
+    """Return the log entry of the last pause, its score under DEV_SCORE; None without a score at a pause."""
     scored = [entry for entry in history if PAUSED_SCORE in entry]
     return {**scored[-1], DEV_SCORE: scored[-1][PAUSED_SCORE]} if scored else None
 
 
 def best_of(history: History) -> dict[str, Any] | None:
-    """Return the log entry of the first best dev score; None without one."""
+    """Return the log entry with the best dev score, the first of equals; None without dev scores."""
     scored = [entry for entry in history if math.isfinite(entry.get(DEV_SCORE, math.nan))]
     return max(scored, key=lambda entry: float(entry[DEV_SCORE]), default=None)

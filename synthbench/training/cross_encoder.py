@@ -27,7 +27,7 @@ class CrossEncoder(TrainingSettings):
     """Fine-tunes a cross-encoder; learning rate and batch size as in Thakur et al. 2021, section 4.
 
     The paper names no schedule; linear with 10 % warm-up is sentence-transformers' default. It names no
-    activation of the hidden layer either; tanh is that of BERT's own head.
+    activation of the hidden layer either; BERT's own head has tanh.
     """
 
     version = 1

@@ -1,4 +1,4 @@
-"""Memory that a training frees stays in the process."""
+"""Reuse of freed memory in a training, instead of returning it to the system."""
 
 import ctypes
 import sys
@@ -15,9 +15,9 @@ _GLIBCS_OWN = {_M_TRIM_THRESHOLD: 128 * 1024, _M_MMAP_MAX: 65_536}
 def reusing_freed_memory() -> Iterator[None]:
     """Within the block, let this process reuse freed memory instead of returning it to the system.
 
-    glibc returns large blocks to the kernel at once, and gets them back page by page, filled with zeros: at
-    every step, for the gradient of a vocabulary's embeddings. Free memory is returned at the end. Without
-    glibc, this does nothing.
+    At every step, glibc would return large blocks, such as the gradient of the token embeddings, to the
+    kernel and get their pages back one by one, filled with zeros. Free memory is returned at the end.
+    Without glibc, this does nothing.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is None or not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):

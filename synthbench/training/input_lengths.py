@@ -1,4 +1,4 @@
-"""How many tokens of a text a model reads: its own limit, and a training's."""
+"""Input limits in tokens: a model's own, and the one in training."""
 
 import math
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from synthbench.training.settings import TrainingSettings
 
 
 def length_of(model: BaseModel) -> int | None:
-    """Return the model's own limit in tokens, None if it has none, such as static models."""
+    """Return the model's own limit in tokens; None without one, as for static models."""
     length = model.max_seq_length
     return None if length is None or math.isinf(length) else length
 
 
 def length_in_training(own_length: int | None, settings: TrainingSettings) -> int | None:
-    """Return the number of tokens that a training reads of a text; None if the model has no limit."""
+    """Return the input limit in training, in tokens; None if the model has no limit."""
     return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 
 @contextmanager
 def reading_at_most(model: BaseModel, length: int | None) -> Iterator[None]:
-    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None keeps it.
+    """Within the block, truncate inputs at `length` tokens; None keeps the model's own limit.
 
     ColBERT's own limits for queries and passages are lowered to `length`, too.
     """

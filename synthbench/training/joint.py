@@ -52,7 +52,7 @@ def num_processes() -> int:
 
 
 def is_first() -> bool:
-    """Return whether this process scores dev, writes checkpoints and saves the model."""
+    """Return whether this is the first process, which scores dev, writes checkpoints and saves the model."""
     return not _is_joint() or distributed.get_rank() == 0
 
 
@@ -78,7 +78,7 @@ def dropout_seed(seed: int) -> int:
 
 
 def return_plain_outputs(model: torch.nn.Module) -> None:
-    """Make the model return a plain dict: DistributedDataParallel finds outputs in no other mapping."""
+    """Make the model return a plain dict: DistributedDataParallel can't find outputs in other mappings."""
 
     def plain(_: torch.nn.Module, inputs: object, output: Mapping[str, Any]) -> dict[str, Any]:
         return dict(output)
@@ -129,13 +129,13 @@ class SharedBatches(BatchSampler):
 
     @property
     def num_steps(self) -> int:
-        """The number of batches in an epoch with a record for each process."""
+        """The number of batches in an epoch; a last batch with fewer records than processes is dropped."""
         num_rows = self.batches.num_rows
         return math.ceil((num_rows - num_rows % self.num_shares) / self.batches.batch_size)
 
 
 def shared(batches: type[ShuffledBatches], num_shares: int, dataset: Any, **options: Any) -> SharedBatches:  # noqa: ANN401
-    """Return a data set's batches as shares; `options` are the sampler's, `batch_size` is per share."""
+    """Return a data set's batches in shares; `options` go to the sampler, `batch_size` is per share."""
     size = options.pop("batch_size") * num_shares
     return SharedBatches(batches(dataset, batch_size=size, **options), num_shares)
 

@@ -249,7 +249,7 @@ class LibraryLoss(BaseModel, WithConstants):
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
         """Return the table with the column `label`, if the loss needs one.
 
-        It holds the data sets' temperatures, the scores of triplets, or the teacher's labels. Raises
+        The column holds the data sets' temperatures, the scores of triplets, or the teacher's labels. Raises
         UserError if records differ in their number of negatives.
         """
         import pyarrow as pa

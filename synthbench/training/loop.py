@@ -63,11 +63,10 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
     """Train `job.model` in place; it gets the weights of the best dev score, or without dev the last.
 
     The first of equal scores wins. A killed training resumes from its last valid checkpoint and ends, on a
-    CPU, with the same weights as an uninterrupted one. So does a paused training; at the pause, the model
-    has the weights and the dev score of the last step. If several processes share a training, the first
-    returns the summary, the others an empty one.
-    Raises UserError if the loss diverges, if there are too few records, or if the device or the model can't
-    compute as the settings say.
+    CPU, with the same weights as an uninterrupted one. A paused training resumes in the same way; at the
+    pause, the model has the weights and the dev score of the last step. If several processes share a
+    training, the first returns the summary, the others an empty one. Raises UserError if the loss diverges,
+    if there are too few records, or if the device or the model can't compute as the settings say.
     """
     check_precision(settings.precision, job.model.device)
     check_precision(settings.base.precision, job.model.device, "base.precision")
@@ -114,9 +113,8 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
 def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingContext) -> None:
     """Put the model into the state to be saved, independent of its last call.
 
-    A tokenizer is saved with truncation and padding of its last call. Here this is a call like the last one
-    of an uninterrupted training: of a dev evaluation if there are any, else of a batch. The configuration
-    gets the tokenizer's special tokens, as trainers set them when they start.
+    A tokenizer is saved with the truncation and padding of its last call. So the model reads one more text,
+    as in a dev evaluation or, without dev, in a training batch. The configuration gets the tokenizer's special tokens, as trainers set them when they start.
     """
     model.eval()
     if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
@@ -154,8 +152,8 @@ def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None
 def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
     """Return the step of the last usable checkpoint, None without one; delete the unusable ones.
 
-    A checkpoint is usable if it is valid and the one with the best dev score so far is valid, too: without
-    that, the training could not end with the weights of an uninterrupted one.
+    A checkpoint is usable if it and the checkpoint of the best dev score so far are valid. Otherwise the
+    training might end with other weights than an uninterrupted one.
     """
     for message in checkpoints.drop_faulty():
         progress.say(message)
@@ -224,7 +222,7 @@ def _trainer(
 
 
 def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
-    """Yield the callback that raises SPLADE's regulariser; the library would add it with a warning."""
+    """Yield, for SPLADE, the callback that raises the regulariser's weight; the library would add it and warn."""
     if isinstance(loss, SpladeLoss):
         yield SpladeRegularizerWeightSchedulerCallback(loss)
 

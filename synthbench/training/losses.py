@@ -1,4 +1,4 @@
-"""SimCSE's losses, built on sentence-transformers': contrastive, also with cached gradients; masked words.
+"""SimCSE's losses, built on sentence-transformers: contrastive (also with cached gradients) and masked words.
 
 Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives follows the authors' released code.
 """
@@ -27,9 +27,9 @@ Features = Iterable[dict[str, Any]]
 class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
-    Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, which
-    differs by dropout. The batch spans all processes. Labels, of shape (anchors,), are the anchors' row
-    numbers in `records`; without `records` there are none.
+    Columns are anchor, positive and, optionally, hard negatives. With a single column, each sentence is its
+    own positive, under another dropout mask. The batch spans all processes. Labels, of shape (anchors,), are
+    the anchors' row numbers in `records`; without `records` they are not read.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
         self.records = records
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
-        """Return the mean over this process's anchors."""
+        """Return the mean loss over this process's anchors."""
         return super().forward(_with_positives(sentence_features), labels)
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
 
 
 class OwnTemperatures(MultipleNegativesRankingLoss):
-    """MultipleNegativesRankingLoss with a record's temperature as its label; NaN: the loss's own."""
+    """MultipleNegativesRankingLoss with a temperature per record, passed as its label; NaN: the loss's own."""
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each anchor's cosines are divided by its record's temperature."""
@@ -70,9 +70,9 @@ class OwnTemperatures(MultipleNegativesRankingLoss):
 
 
 class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
-    """`ContrastiveLoss` in the memory of `chunk_size` records, by gradient caching (arXiv 2101.06983).
+    """`ContrastiveLoss` with the activations of only `chunk_size` records in memory (arXiv 2101.06983).
 
-    Everything is encoded twice: once for the loss, and again, chunk by chunk, for the gradients.
+    Gradient caching encodes everything twice: for the loss, and again, chunk by chunk, for the gradients.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
         self.records = records
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
-        """Return the mean over this process's anchors."""
+        """Return the mean loss over this process's anchors."""
         return super().forward(_with_positives(sentence_features), labels)
 
     def calculate_loss(
@@ -121,8 +121,8 @@ def contrastive_losses(
 ) -> Tensor:
     """Return the loss of each anchor, shape (anchors,).
 
-    `candidates` are the positives and, optionally, columns of hard negatives, each of shape (batch,
-    dimension); the n-th anchor belongs to row `first` + n of them. `hard_negative_weight`, the logarithm of a
+    `candidates` are the column of positives and any columns of hard negatives, each of shape (batch,
+    dimension). Row `first` + n of each column belongs to anchor n. `hard_negative_weight`, the logarithm of a
     weight, is added to the scaled cosine of an anchor and its own hard negatives.
     """
     # Equations 1 and 5: the denominator sums over every positive and every hard negative of the batch.
@@ -144,9 +144,9 @@ def contrastive_losses(
 
 
 def _binary_losses(logits: Tensor, own: Tensor) -> Tensor:
-    """Return the mean binary cross-entropy of the softmax's shares: 1 for the positive, 0 for all others.
+    """Return each anchor's mean binary cross-entropy of softmax probabilities; label 1 for the positive, else 0.
 
-    As in MultiCSR's released code (Wang et al. 2023); shares that round to 1 have finite losses here.
+    As in MultiCSR's released code (Wang et al. 2023); probabilities that round to 1 have a finite loss here.
     """
     rows = torch.arange(len(logits), device=logits.device)
     log_shares = log_softmax(logits, dim=1)
@@ -176,7 +176,7 @@ def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) 
 
 @dataclass(frozen=True)
 class BatchFacts:
-    """A batch's data for the loss besides its texts."""
+    """The scale, masks and labels that the loss of one batch needs besides the embeddings."""
 
     scale: float | Tensor  # 1 / temperature: one for all, or (anchors, 1)
     missing: Tensor | None = None  # True: left out. (candidates x batch,) or (anchors, candidates x batch)
@@ -185,10 +185,10 @@ class BatchFacts:
     spreads: bool = False
     """Whether 1 - score is spread over the other candidates."""
     is_binary: bool = False
-    """Whether the loss is the binary cross-entropy of each candidate's share of the softmax."""
+    """Whether the loss is the binary cross-entropy of each candidate's softmax probability."""
 
     def of(self, rows: slice) -> "BatchFacts":
-        """Return the data of some anchors."""
+        """Return the same data for the anchors in `rows` only."""
         is_own = self.missing is not None and self.missing.dim() > 1
         return replace(
             self,
@@ -202,9 +202,10 @@ class BatchFacts:
 def batch_facts(
     rows: Tensor | None, num_columns: int, scale: float, records: TrainingRecords | None
 ) -> BatchFacts:
-    """Return the data of this process's anchors, and of all processes' candidates.
+    """Return scale, masks and labels for this process's anchors and the candidates of all processes.
 
-    `rows`, of shape (anchors,), are the anchors' rows in `records`. The first column has the positives.
+    `rows`, of shape (anchors,), are the anchors' row numbers in `records`. `num_columns` is the number of
+    candidate columns; the first has the positives.
     """
     if rows is None or records is None:
         return BatchFacts(scale)
@@ -229,7 +230,7 @@ def batch_facts(
 
 
 def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
-    """Return the records' rows of all processes, and the position of this process's first row."""
+    """Return the row numbers in `records` of all processes, and the position of this process's first one."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return rows.cpu(), 0
     gathered = [torch.empty_like(rows) for _ in range(distributed.get_world_size())]
@@ -245,7 +246,7 @@ def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
 
 
 def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
-    """Return the columns of all processes, with gradients, and the row of this process's first record."""
+    """Return each column with the rows of all processes, with gradients, and the index of this one's first row."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return list(columns), 0
     return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])
@@ -265,7 +266,7 @@ class LossWithMasking(nn.Module):
         self.chunk_size = chunk_size
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
-        """Return the summed loss."""
+        """Return the weighted sum of both losses."""
         features = list(sentence_features)
         masked = [self.head.masked(column) for column in features]
         num_masked = sum(int((targets != UNMASKED).sum()) for _, targets in masked)

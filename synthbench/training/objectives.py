@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """A training objective: `loss` builds a model's loss module, whose columns are the record kind's own."""
+    """A training objective: `loss` builds the loss for a model; its inputs are the fields of `record_kind`."""
 
     record_kind: RecordKind
     loss: "Callable[[Any], nn.Module]"
     takes_several: bool = False
-    """Whether the loss takes several negatives, or candidates, per record, whose number may vary."""
+    """Whether triplets may have several negatives, or rankings lists of different lengths."""
     if_unscored: str = ""
     """The error message for triplets without scores, with the slot {missing}; "" if the loss needs none."""
 
@@ -57,7 +57,7 @@ def contrastive(
 ) -> Objective:
     """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given.
 
-    With an `mlm_weight` the model must end in a `WordHead`. `records` are those of the training table.
+    With an `mlm_weight` the model must end in a `WordHead`. `records`: the training table's.
     """
 
     def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -95,12 +95,12 @@ def training_table(
 
     Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
-    `weights` say how often each data set's records are repeated; a fraction repeats some records, drawn by
-    their ids. If there are `temperatures` (one per data set) or records with several negatives, two columns
-    have each record's number of negatives and its temperature. A further column has the teacher's scores if
-    the objective uses them. Rankings give a column for each candidate, or one of lists, and their grades as
-    labels. Raises UserError if data can't be converted, if nothing is left, if a triplet lacks scores, or if
-    rankings do not fit (`_lists`).
+    Each data set's records are taken `weights` times; 1.5 takes all, and half again, drawn by their ids.
+    If there are `temperatures` (one per data set) or records with several negatives, two columns have each
+    record's number of negatives and its temperature. A further column has the teacher's scores if the
+    objective uses them. Rankings become a query, their candidates (a column each, or one column of lists)
+    and, as labels, their grades. Raises UserError if data can't be converted, if nothing is left, if a triplet
+    lacks needed scores, or if `_lists` can't take the rankings.
     """
     import pyarrow as pa
 
@@ -196,7 +196,7 @@ def _num_negatives(part: "pa.Table") -> int:
 
 
 def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
-    """Add columns of further negatives ("" where a record has fewer), their number and the temperature."""
+    """Return columns `names`, further negatives ("" if fewer), the number of negatives, and the temperature."""
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows
@@ -226,7 +226,7 @@ def _times(part: "pa.Table", weight: float) -> "pa.Table":
 
 
 def _exchanged(pairs: "pa.Table") -> "pa.Table":
-    """Return the gold pairs with exchanged sentences."""
+    """Return the pairs not made by a method, with exchanged sentences."""
     import pyarrow.compute as pc
 
     gold = pairs.filter(pc.equal(pairs["method"], ""))

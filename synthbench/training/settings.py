@@ -47,7 +47,7 @@ class Every(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    every: int = Field(ge=1, le=10_000_000, description="score dev after each `every` steps, and at the end")
+    every: int = Field(ge=1, le=10_000_000, description="number of steps between evaluations on dev; the last is at the end")
 
 
 class TrainingSettings(Trainer):
@@ -82,8 +82,8 @@ class TrainingSettings(Trainer):
     )
     evaluations: Annotated[int, Field(ge=1, le=1000)] | Every = Field(
         4,
-        description="with `selection`: how often dev is scored, evenly spaced, the last at the end; "
-        "`{every: 100}`: after each 100 steps, and at the end",
+        description="with `selection`: number of evenly spaced evaluations on dev, the last at the end; "
+        "`{every: 100}`: one after every 100 steps, and one at the end",
     )
     gradient_checkpointing: bool = added_field(
         False,
@@ -99,10 +99,10 @@ class TrainingSettings(Trainer):
     precision: TrainingPrecision = Field(
         "fp32",
         description="precision of the computation, also in dev evaluations; the weights stay fp32. tf32: "
-        "matrix products of an NVIDIA GPU; fp16: with a scaled loss",
+        "only matrix products, on an NVIDIA GPU; fp16: with loss scaling",
     )
     max_grad_norm: float = added_field(
-        1.0, gt=0, le=1e6, description="norm to which larger gradients are scaled down"
+        1.0, gt=0, le=1e6, description="gradient clipping: larger norms are scaled down to this"
     )
 
     @property
@@ -159,7 +159,7 @@ class TrainingSettings(Trainer):
     def num_steps(self, num_records: int) -> int:
         """Return the number of optimiser steps of a training on `num_records` records.
 
-        Records that devices can't share equally in an epoch are in none of its steps.
+        Each epoch leaves out the records that the devices can't share equally.
         """
         if self.max_steps is not None:
             return self.max_steps

@@ -63,7 +63,7 @@ class SimCSE(TrainingSettings, WithConstants):
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
         description="new tanh layer after the pooling. kept: stays in the model; training: removed after "
-        "training; without: none. Default: for `cls` kept (sentences: training), else without",
+        "training; without: none. Default with pooling `cls`: kept, or training for sentences; else without",
     )
     dropout: float | None = Field(
         None,
@@ -97,9 +97,9 @@ class SimCSE(TrainingSettings, WithConstants):
     )
     loss: Literal["cross-entropy", "binary"] = added_field(
         "cross-entropy",
-        description="cross-entropy: -log of the positive's share p of the softmax. binary: the mean binary "
-        "cross-entropy of all candidates' shares, -log p for the positive and -log(1 - p) for the others, as "
-        "in MultiCSR's released code",
+        description="p is a candidate's softmax probability. cross-entropy: -log p of the positive. binary: the "
+        "mean of -log p for the positive and -log(1 - p) for each other candidate, as in MultiCSR's released "
+        "code",
     )
     no_duplicates: bool = Field(
         False,
@@ -192,7 +192,7 @@ class SimCSE(TrainingSettings, WithConstants):
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The class name of sentence-transformers' loss that this one extends."""
+        """The name of the class in sentence-transformers that SimCSE's loss extends."""
         cached = "" if self.chunk_size is None else "Cached"
         return (f"{cached}MultipleNegativesRankingLoss",)
 
@@ -258,9 +258,9 @@ class SimCSE(TrainingSettings, WithConstants):
         return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model to train; a `pooling` but "own" replaces the base's modules after the transformer.
+        """Return the model to train; a `pooling` except "own" replaces the base's modules after the transformer.
 
-        Raises UserError if sentences would equal their own positives, or if the base lacks needed layers.
+        Raises UserError if sentences would equal their own positives (no dropout), or if the base lacks needed layers.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.building import build_encoder, build_language_model

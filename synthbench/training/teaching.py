@@ -1,4 +1,4 @@
-"""Records' training data besides their texts, such as a teacher's labels and mask."""
+"""The loss's data on each record besides texts: negatives, temperature, soft labels and mask."""
 
 import math
 from dataclasses import dataclass
@@ -50,9 +50,9 @@ class FalseNegativeMask:
     """Whether a masked candidate keeps the logit 0 instead of leaving the softmax."""
 
     def of(self, anchors: "Tensor", candidates: "Tensor", own: "Tensor") -> "Tensor":
-        """Return True where a candidate is no negative of an anchor; shape (anchors, columns x candidates).
+        """Return True where a candidate is to be masked for an anchor; shape (anchors, columns x candidates).
 
-        `anchors` and `candidates` are rows of records, `own` is each anchor's index among the candidates. An
+        `anchors` and `candidates` are row numbers, `own` is each anchor's index among the candidates. An
         anchor's own positive is never masked.
         """
         import torch
@@ -66,7 +66,7 @@ class FalseNegativeMask:
 
 @dataclass(frozen=True)
 class TrainingRecords:
-    """Training records' data for the loss, besides their texts."""
+    """The loss's data on all training records, besides texts."""
 
     num_negatives: "Tensor"  # (records,), int64
     temperatures: "Tensor"  # (records,), float32; NaN: the loss's own
@@ -75,7 +75,7 @@ class TrainingRecords:
     """Whether 1 - score is spread over the other candidates."""
     mask: FalseNegativeMask | None = None
     is_binary: bool = False
-    """Whether the loss is the binary cross-entropy of each candidate's share of the softmax."""
+    """Whether the loss is the binary cross-entropy of each candidate's softmax probability."""
 
 
 def training_records(
@@ -88,7 +88,8 @@ def training_records(
 ) -> tuple["pa.Table", TrainingRecords | None]:
     """Return the texts of a training table with row numbers as labels, and the records' other data.
 
-    If the loss needs no other data: the unchanged table, None. Raises UserError if a score is outside [0, 1].
+    Returns the unchanged table and None if the loss needs no other data. Raises UserError if a soft label is
+    outside [0, 1].
     """
     import pyarrow as pa
     import torch
@@ -131,7 +132,7 @@ def _mask(texts: "pa.Table", asked: FalseNegatives, runtime: "Runtime") -> False
 
 
 def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") -> tuple["Tensor", "Tensor"]:
-    """Return the unit vectors of the distinct texts, and the index of each record's text by column."""
+    """Return the unit vectors of the distinct texts, and each text's index, shape (records, columns)."""
     import torch
     from torch.nn.functional import normalize
 

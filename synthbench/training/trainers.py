@@ -69,8 +69,8 @@ class ShuffledBatches(DefaultBatchSampler):
 class DistinctBatches(ShuffledBatches):
     """Batches in which no text occurs in two records, as sentence-transformers' NO_DUPLICATES.
 
-    A record waits for the next batch without its texts. The number of batches is that of ShuffledBatches:
-    records that would need further, smaller ones are left to the next epoch, which has another order.
+    A record waits for the next batch without its texts. An epoch has as many batches as in
+    ShuffledBatches; records that fit into none are left to the next epoch, which has another order.
     """
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -85,7 +85,7 @@ class DistinctBatches(ShuffledBatches):
     def filled(self, batch: list[int], size: int) -> list[int]:
         """Return a batch filled up to `size` records with records of other batches.
 
-        It stays smaller if all others share a text with it.
+        The batch stays smaller if all other records share a text with it.
         """
         filled, seen = list(batch), {text for row in batch for text in self._texts[row]}
         for row in self._order() if len(batch) < size else ():
@@ -108,10 +108,10 @@ class DistinctBatches(ShuffledBatches):
 
 
 class _Waiting:
-    """The records that are in no batch yet, in order, and those that wait for a later batch.
+    """The records in no batch yet: those not tried, in order, and those that wait for a later batch.
 
-    Records wait under a text that kept them out of a batch. A batch can take only one of them, so the others
-    are not inspected: a text shared by thousands of records costs no more than another.
+    Records wait under the text that kept them out of a batch. A batch can take only one record per text, so
+    the others are not inspected. A text shared by thousands of records costs no more than another.
     """
 
     def __init__(self, order: list[int], texts: list[tuple[str, ...]]) -> None:
@@ -122,7 +122,7 @@ class _Waiting:
         """Text -> a heap of positions in the order."""
 
     def next_batch(self, size: int) -> list[int]:
-        """Take the first records without a common text."""
+        """Return the next batch: the first records, `size` at most, without a common text."""
         batch: list[int] = []
         seen: set[str] = set()
         firsts = [(places[0], text) for text, places in self._by_text.items()]
@@ -141,9 +141,9 @@ class _Waiting:
         return batch
 
     def _pop(self, firsts: list[tuple[int, str]], seen: set[str]) -> int | None:
-        """Remove and return the first position; None if its text is in the batch already.
+        """Remove and return the first position in the order; None if it waits under a text in the batch.
 
-        `firsts` has the first waiting position under each text; when it is taken, the next follows.
+        `firsts` is a heap of each text's first waiting position, which the text's next replaces once taken.
         """
         if not firsts or (self._reached < len(self._order) and self._reached < firsts[0][0]):
             self._reached += 1

@@ -18,7 +18,7 @@ from synthbench.words.scripts import Splitter, has_unspaced, is_unspaced, pairs_
 NO_ICU = "icu needs the package icu4py: pip install 'synthbench[words]'; `pairs` needs none"
 BY_NAME = "`words: icu`, or `words: pairs`"
 MOST_TEXTS = 200
-"""Texts looked at to tell whether a data set's script has spaces."""
+"""Maximum number of texts inspected to tell whether a data set's script has spaces."""
 
 
 def _words_by_icu(word: str) -> list[str]:
@@ -45,18 +45,18 @@ Words = Annotated[Literal["pairs", "icu"], AfterValidator(_is_installed)]
 
 
 def words_setting() -> Any:  # noqa: ANN401 - a field of any type
-    """Return the field `words` for a component that counts or compares words; identities leave out null."""
+    """Return the field `words` for a component that counts or compares words; null is left out of identities."""
     return added_field(
         None,
-        description="how to split scripts without spaces between words, such as Chinese: icu (a dictionary's"
-        " words) or pairs (of letters); null: split only at spaces, and refuse texts without spaces",
+        description="how to split scripts without spaces between words, such as Chinese. icu: by dictionaries;"
+        " pairs: into pairs of neighbouring letters; null: not at all, and texts in such scripts are refused",
     )
 
 
 def split_words(text: str, words: str | None = "pairs") -> list[str]:
     """Return the text's words between white space; scripts without spaces are split by the named splitter.
 
-    None splits at white space alone. Case stays, and so does punctuation in words between spaces.
+    `words` None splits at white space alone. Case stays, and so does punctuation in words between spaces.
     """
     found = text.split()
     if words is None or not has_unspaced(text):

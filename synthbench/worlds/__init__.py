@@ -1,4 +1,4 @@
-"""The generated world, whose true similarities are known: its name, and how it is found.
+"""The generated world, whose true similarities are known: its name, and the function that loads it.
 
 A world is a plug-in. Another world can replace it under the same name by implementing `contract.py`.
 """

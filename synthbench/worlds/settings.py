@@ -1,7 +1,6 @@
-"""Settings of the world's data sets and LLM, the base classes of the core's sections.
+"""Base classes of an experiment's settings for the world's data sets and LLM.
 
-If no world is installed, a section of these settings is a one-line error; files without such sections can be
-read.
+If no world is installed, a file with such settings gives a one-line error; other files can be read.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ else:
         fault = str(error)
 
         class MissingWorld(BaseModel):
-            """Settings that can't be read, since the world is missing."""
+            """Settings that always fail validation, since the world is missing."""
 
             @model_validator(mode="before")
             @classmethod

@@ -81,7 +81,7 @@ def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
 
 
 def _total(costs: Sequence[CostResult]) -> CostResult:
-    """Return the sum; the number of records is the last stage's, which uses the others' output.
+    """Return the sum; the number of records is the last stage's, since it uses the output of all others.
 
     Several LLMs are named together: "small and large".
     """

@@ -35,7 +35,7 @@ class Block:
         return self.notes[:MOST_NOTES]
 
     def heading(self, grid: Grid) -> str:
-        """Return a grid's title; the first grid's title begins with that of the block."""
+        """Return a grid's title; the first grid's title begins with the block's title."""
         titles = (self.title if grid is self.grids[0] else "", grid.title)
         return ": ".join(title for title in titles if title)
 

@@ -73,7 +73,7 @@ def latex_notes(report: Report) -> str:
 
 
 def _without_room(report: Report) -> Iterator[str]:
-    """Yield the first notes that are not in their table's file, for lack of room."""
+    """Yield the notes that were meant to stand below their table, but found no room there."""
     if report.table.columns:
         text = latex_table(report.table, report.analysis)
         sentences = (sentence for note in report.table.first_notes for sentence in note)

@@ -1,9 +1,8 @@
-"""The sandbox as a judge: the grammar gives the meaning of sentences, and so their exact similarity.
+"""The sandbox as a judge: it parses sentences into events and computes their exact similarity.
 
 Bands of true similarity, with their lower limits:
 
-- same, from 0.9: paraphrases have 1.0; one changed detail may leave 0.9, another action or object never
-  does;
+- same, from 0.9: paraphrases (1.0) and some pairs that differ in one detail, never in action or object;
 - similar, from 0.5: hard negatives, with one or two decisive slots or the polarity changed (0.58 to 0.87);
 - a little, from 0.25: most other events of the same domain (median 0.47, nine of ten from 0.28 to 0.77);
 - different: other domains (19 of 20 below 0.17, 99 of 100 below 0.25).
@@ -27,7 +26,7 @@ STEP = 200
 
 
 def labels_for(num_texts: int) -> tuple[str, ...]:
-    """Return the labels that a verdict on one sentence, or on a pair, may have; in a table's order."""
+    """Return the possible labels of a verdict on `num_texts` texts (1 or 2), in the order of tables."""
     return (*(BANDS if num_texts == 2 else (INSIDE,)), OUTSIDE)
 
 

@@ -31,7 +31,7 @@ def parse(text: str) -> Event | None:
 
 
 def parses(text: str) -> Iterator[WordedEvent]:
-    """Yield the event, with its wording, that gives exactly this sentence; nothing outside the grammar."""
+    """Yield each event and wording that gives exactly this sentence; none if it is outside the grammar."""
     if not text:
         return
     lowered = text[0].lower() + text[1:]
@@ -71,9 +71,9 @@ def _object_pattern(domain: str) -> re.Pattern[str]:
 
 @cache
 def form_pattern(domain: str, form: Form) -> re.Pattern[str]:
-    """Return a pattern for a form's sentences; the first letter must be small.
+    """Return a pattern for a form's sentences; their first letter must be lower-case.
 
-    It also matches wrong agreement ("two men is"), so callers generate each match again and compare.
+    It also matches wrong agreement ("two men is"), so `parses` generates each match again and compares.
     """
     parts = []
     for position, piece in enumerate(form.pieces):
@@ -119,7 +119,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[WordedEvent]:
-    """Yield each event and wording that a match of `form_pattern` may express; `found` has its groups."""
+    """Yield each event and wording that a match of `form_pattern` may express; `found`: its groups."""
     token = next(piece for piece in form.pieces[1::2] if piece in ("act", "acts", "acting", "acted", "noun"))
     choices = product(
         _quantities(form.register, found["quantity"] or ""),
@@ -193,7 +193,7 @@ def _times() -> _Named:
 
 
 def _named(concepts: Concepts) -> _Named:
-    """Return word -> (name, word) of each concept that it can express."""
+    """Return word -> the concepts that it can express, each as (concept's name, word)."""
     named: _Named = {}
     for concept in concepts.values():
         for word in concept.words:
@@ -202,7 +202,7 @@ def _named(concepts: Concepts) -> _Named:
 
 
 def _renamed(named: _Named, spell: Callable[[str], str]) -> _Named:
-    """Return a word's spelling in a register -> the meanings of all words spelt so."""
+    """Return spelling -> meanings; words that `spell` spells the same share their meanings."""
     spelt: _Named = {}
     for words, meanings in named.items():
         spelt.setdefault(spell(words), []).extend(meanings)

@@ -26,7 +26,10 @@ class Premises(BaseModel):
         "more near neighbours; 0: every event is drawn independently",
     )
     retelling: float = Field(
-        0.2, ge=0, le=1, description="probability of each slot of a story to be drawn anew in a variation"
+        0.2,
+        ge=0,
+        le=1,
+        description="probability that a variation draws a slot of its story (agent, action, place, ...) anew",
     )
     usual_words: float = Field(
         0.6,

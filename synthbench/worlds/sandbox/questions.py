@@ -65,7 +65,7 @@ def question(
 
 
 def relevance(asked: Event, slot: str, told: Event) -> float:
-    """Return the grade, 0 if irrelevant, of a passage on `told` for a question about a slot of `asked`."""
+    """Return the grade (0, 1 or 2) of a passage on `told` for a question about a slot of `asked`."""
     same = {name for name in Event.__slots__ if getattr(asked, name) == getattr(told, name)}
     if not kept_of(asked, slot).keys() <= same:
         return 0.0
@@ -74,7 +74,7 @@ def relevance(asked: Event, slot: str, told: Event) -> float:
 
 
 def kept_of(asked: Event, slot: str) -> dict[str, Any]:
-    """Return slot -> value: what a passage must tell to answer a question about `asked` in part."""
+    """Return slot -> value that a passage must state to answer, at least in part, a question about `slot`."""
     names = ("domain", "is_negative", *(name for name in _DEED if name not in _hidden(slot)))
     return {name: getattr(asked, name) for name in names}
 

@@ -39,8 +39,8 @@ class Form:
 
     Tokens of the template: agent, object (noun phrases); act, acts, acting, acted (the verb), noun (its noun
     with preposition); be, do (agreeing with the agent), object_be; place and time (after a blank, may be
-    empty), place_inside (after a blank), place_first and time_first (all required); not, nt, no (empty in
-    affirmative sentences).
+    empty); place_inside (after a blank), place_first and time_first, only for events that have a place or
+    time; not, nt, no (empty in affirmative sentences).
     """
 
     register: Register
@@ -59,11 +59,11 @@ class Form:
 
     @cached_property
     def negations(self) -> tuple[str, ...]:
-        """The ways in which this form negates."""
+        """The form's negation words, such as " not" and "n't"; () if it has none."""
         return next((NEGATIONS[token] for token in self.pieces[1::2] if token in NEGATIONS), ())
 
     def tells_polarity(self, *, is_negative: bool) -> bool:
-        """Return whether the form can express a negative event, or an affirmative one."""
+        """Return whether the form can express an event of this polarity."""
         return self.polarity == "both" or (self.polarity == "negative") == is_negative
 
     def suits(self, event: Event, *, has_noun: bool) -> bool:

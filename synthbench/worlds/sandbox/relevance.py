@@ -41,7 +41,7 @@ def events_asked_for(question: str, random: Random) -> Iterator[tuple[str, Event
 
 
 def _lowered(question: str) -> str:
-    """Return a question on one line, with a small first letter."""
+    """Return a question on one line, with a lower-case first letter."""
     words = " ".join(question.split())
     return words[:1].lower() + words[1:]
 
@@ -51,7 +51,7 @@ def _is_question(words: str, domain: str) -> bool:
 
 
 def _asked(question: str, told: WordedEvent) -> Iterator[tuple[str, Event]]:
-    """Yield the slot that a question asks for, and its event with that slot's words from `told`."""
+    """Yield the slot that a question asks for, and the question's event with that slot filled from `told`."""
     for slot, form in QUESTIONS.items():
         match = form_pattern(told.event.domain, form).fullmatch(question)
         if match is not None:

@@ -65,9 +65,10 @@ def split_at(percentile: int) -> Split:
 def draw_event(
     names: Sequence[str], random: Random, premises: Premises = DEFAULT, *, besides: str | None = None
 ) -> Event:
-    """Draw an event of one of the named domains, but not `besides`: a variation of a story, if there are any.
+    """Draw an event of one of the named domains, but not `besides`.
 
-    With probability `premises.foreign`, the domain is any of the world's but `besides`.
+    With probability `premises.foreign`, the domain is any of the world's but `besides`. Unless
+    `premises.stories` is 0, the event is a variation of a story.
     """
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
     name = random.choice([each for each in (domain_names() if is_foreign else names) if each != besides])
@@ -85,7 +86,10 @@ def _story(origin: Origin, name: str, number: int) -> Event:
 
 
 def _variation(story: Event, retelling: float, random: Random) -> Event:
-    """Draw each slot anew with probability `retelling`, polarity always; action and object keep the scene."""
+    """Return a story's event, with each slot drawn anew with probability `retelling`, polarity always.
+
+    A new action or object is from the story's scene.
+    """
     scene = domains()[story.domain].scene(story.object)
     drawn = _slots(story.domain, random)
     drawn["action"] = random.choice(list(scene.actions))
@@ -121,8 +125,8 @@ def draw_partner(
 ) -> Event:
     """Draw an event in this relation to the given one.
 
-    An unrelated event is of another domain: one of `names`, which must hold another one, or with probability
-    `premises.foreign` any.
+    An unrelated event is of another domain, drawn from `names`, which must contain another one. With
+    probability `premises.foreign`, that domain is drawn from all.
     """
     if relation is Relation.PARAPHRASE:
         return event
@@ -167,7 +171,7 @@ def _draw_optional(concepts: Concepts, share: float, random: Random) -> str | No
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The source of a stream: a split, registers (each record has only one), and at least one domain."""
+    """What a stream of records draws from: a split, registers (one per record), at least one domain."""
 
     split: Split
     seed: int
@@ -244,7 +248,7 @@ class Scope:
 def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Event:
     """Draw until an event suits.
 
-    Raises UserError if 10,000 do not: with few stories that are hardly varied, a split may have no events.
+    Raises UserError if none of 10,000 does: with few, hardly varied stories, a split may have no events.
     """
     for _ in range(MAX_DRAWS):
         event = draw()
@@ -267,7 +271,7 @@ def stream(
     drawer: Callable[[int, Random], Callable[[], Drawn]],
     key: Callable[[Drawn], Hashable],
 ) -> Iterator[Drawn]:
-    """Yield endless items without repeated keys; `drawer` draws the item of each position 0, 1, ..."""
+    """Yield endless items with distinct keys; `drawer` returns a draw function per position 0, 1, ..."""
     distinct = Distinct()
     for position in count():
         yield distinct.draw(drawer(position, scope.random(purpose, position)), key)
@@ -282,7 +286,7 @@ class Distinct:
     def draw(self, draw: Callable[[], Drawn], key: Callable[[Drawn], Hashable]) -> Drawn:
         """Draw until an item has a new key.
 
-        Raises UserError if none is found, since all items seem to have been drawn.
+        Raises UserError if 10,000 draws give none: all items seem to have been drawn.
         """
         for _ in range(MAX_DRAWS):
             drawn = draw()

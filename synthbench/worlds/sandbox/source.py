@@ -43,24 +43,24 @@ HELD_OUT, KNOWN_BY_NAME = "medicine", "science"
 class SetOptions(WorldSet):
     """Text of a small world, generated on the fly; no sentence is in two splits.
 
-    The first n records of a set are the same for every size. All sentences of a record have one register;
-    `subset` names it, in duplicates the topic. But questions are always worded as captions.
+    The first n records of a set are the same for every size. All sentences of a record have one register,
+    which `subset` names (in duplicates, `subset` is the topic). But questions are always worded as captions.
 
     pairs: Of ten, two are paraphrases, three hard negatives (one or two decisive slots changed, or a
     negation), three related (same domain) and two unrelated (other domain; related if there is only one
     domain); `label` is the relation.
     sentences: `label` is the domain.
     triplets: A sentence, a paraphrase and a hard negative.
-    rankings: Of ten candidates one is a paraphrase, with grade 1; three each, below 0.9, are hard negatives,
-    related and unrelated. Grades are exact similarities.
-    duplicates: Half are paraphrases, with score 1 and the label "duplicate"; of the others ("different", 0)
-    half are hard negatives. Both sentences have one topic, which is the `subset`.
+    rankings: Of ten candidates, one is a paraphrase (grade 1), three are hard negatives, three related and
+    three unrelated (grades below 0.9). Grades are exact similarities.
+    duplicates: Half are paraphrases (score 1, label "duplicate"), a quarter hard negatives and a quarter
+    related (score 0, label "different"). Both sentences have the same topic, which is the `subset`.
     two-classes: `label` is "good news" or "bad news", which depends on the action and its negation.
     six-classes: `label` is one of six domains; no object is in two splits.
     passages: One or two sentences; `label` is the domain. They are training text, whatever the split, and
     the same as the passages of a retrieval set with the same options.
-    retrieval: `size` such passages and, for each eight, a question for who, what, where or when. Grade 2: the
-    passage answers the question. Grade 1: it tells of the same action in other circumstances.
+    retrieval: `size` such passages and, for every eight, a question for who, what, where or when. Grade 2:
+    the passage answers the question. Grade 1: it tells of the same action in other circumstances.
     answers: A question and a passage. One in eight answers it (score 1), some others in part (0.5).
     questions: Questions for who, what, where or when; `label` is the domain.
     """
@@ -125,7 +125,7 @@ class SetOptions(WorldSet):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the default number of candidates, used for null."""
+        """Return the constants in use: the number of candidates, if rankings leave `candidates` null."""
         is_null = self.sandbox == "rankings" and self.candidates is None
         return {**super().constants(), **({"candidates": Constant(NUM_CANDIDATES, 20)} if is_null else {})}
 

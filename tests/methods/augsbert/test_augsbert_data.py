@@ -88,6 +88,22 @@ def test_gold_without_pairs_to_train_on_is_an_error() -> None:
     worded(fault(augsbert(**RANDOM), {"gold": gold}), "augsbert", "'gold'", "split", "'train'", "pairs")
 
 
+@pytest.mark.parametrize("labeller", [{"judge": {}}, {"encoder": BASE}])
+def test_gold_may_have_a_single_score_if_nothing_learns_from_it(labeller: dict[str, Any]) -> None:
+    sources = {"gold": pairs(FOUR_SENTENCES, [1, 1]), "target": pairs([("c", "d")], [0])}
+    for sampler in (RANDOM, {"name": "bm25", "k": 3}):
+        AugSBERT.model_validate({"sampler": sampler, "labeller": labeller}).check_data(sources)
+    AugSBERTDomain.model_validate({"labeller": labeller}).check_data(sources)
+    for sampler in ({"name": "kde", "size": 4}, {"name": "semantic-search", "k": 3, "bi_encoder": BASE}):
+        worded(
+            fault(AugSBERT.model_validate({"sampler": sampler, "labeller": labeller}), sources),
+            "augsbert",
+            "'gold'",
+            "'train'",
+            "classes",
+        )
+
+
 def test_dev_pairs_with_a_single_score_are_refused() -> None:
     dev = pairs(FOUR_SENTENCES, [0.5, 0.5], split="dev")
 

@@ -10,7 +10,7 @@ from synthbench.reporting.report import Report
 
 
 def html_cell(report: Report) -> str:
-    """Return HTML with the warning, the claims, the table and the number of its notes; all texts are escaped."""
+    """Return HTML: warning, claims, table, and how many notes it has. All texts are escaped."""
     analysis, table = report.analysis, report.table
     sentences = " ".join(verdict(analysis)) if table.has_rivals or analysis.comparisons else ""
     parts = [f"<p><b>{escape(report.result.title)}</b>{': ' * bool(sentences)}{escape(sentences)}</p>"]

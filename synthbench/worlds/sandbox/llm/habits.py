@@ -69,8 +69,8 @@ class Habits:
     def contradiction(self, event: Event, draw: Callable[[], Event]) -> Event:
         """Return the prompt's favourite among the contradicting events that `draw` yields.
 
-        That is a negation if the event's split has one, as with three real LLMs under every measured prompt;
-        else the prompt's own kind of change.
+        The favourite is a negation if the event's split has one, as with three real LLMs under every measured
+        prompt; else the prompt's own kind of change.
         """
         favourites = (_DENIAL, self._change)
 

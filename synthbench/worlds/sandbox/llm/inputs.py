@@ -280,7 +280,8 @@ def _has_instruction(line: str) -> bool:
 def _is_instruction(words: str) -> bool:
     """Return whether words address the model, rather than being a text to work on.
 
-    They refer to a given text, or do two of three: begin like a request, mention a text, hold a cue.
+    True if the words refer to a given text, or meet two of three conditions: they begin like a request,
+    mention a text, hold a cue.
     """
     if _THIS_TEXT.search(words):
         return True

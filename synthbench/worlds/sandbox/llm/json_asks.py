@@ -46,9 +46,9 @@ class TasksAsk:
 
 @dataclass(frozen=True, slots=True)
 class RecordAsk:
-    """A request for three texts under `keys`: anchor, positive and hard negative, or two with grades.
+    """A request for three texts under `keys`: anchor, positive and hard negative, or anchor and two others.
 
-    `grades`: the requested similarities of the other texts to the first one, in [0, 1].
+    `grades`: the requested similarities of the others to the anchor, in [0, 1]; None if none are requested.
     """
 
     keys: tuple[str, str, str]
@@ -62,7 +62,7 @@ class RecordAsk:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAsk:
-    """A request to choose for a passage: for each key one of `options[key]`, by number if numbered."""
+    """A request to choose for a passage: for each key one of `options[key]`, by its number if it has one."""
 
     options: Mapping[str, Sequence[str]]
     passage: str
@@ -70,7 +70,7 @@ class ChoiceAsk:
 
 @dataclass(frozen=True, slots=True)
 class QueryAsk:
-    """A request for a query for a passage, under `key`; `num_words` is the minimum length, 0: none."""
+    """A request for a query for a passage, under `key`, with at least `num_words` words (0: any length)."""
 
     key: str
     passage: str
@@ -80,7 +80,7 @@ class QueryAsk:
 
 @dataclass(frozen=True, slots=True)
 class GradedAsk:
-    """A request for a document per level of relevance for a query; `keys`: the most relevant first."""
+    """A request for one document per level of relevance to a query; `keys` name the levels, highest first."""
 
     keys: tuple[str, ...]
     query: str
@@ -91,7 +91,7 @@ JSONAsk = TasksAsk | RecordAsk | ChoiceAsk | QueryAsk | GradedAsk
 
 
 def json_ask_in(text: str) -> JSONAsk | None:
-    """Return a message's request for JSON; None if it requests none, or none of a known form."""
+    """Return the request for JSON in a message; None if there is none, or its form is unknown."""
     if not _JSON.search(text):
         return None
     query, levels = _WITH_QUERY.search(text), tuple(dict.fromkeys(_LEVEL.findall(text)))

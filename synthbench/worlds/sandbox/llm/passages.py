@@ -15,7 +15,7 @@ _TRIES = 40
 def passage_beside(ask: Ask, random: Random, related: Callable[[Ask], str]) -> str:
     """Return a passage that does not answer the query: it contradicts each sentence of `ask.sentence`.
 
-    It may answer in part nevertheless if the prompt's habit changes only what the query asks for. If the
+    If 40 draws fail, it may still answer in part: a prompt's habit may change only the slot asked for. If the
     task is a paraphrase, the passage says the same as `ask.sentence`. `related` returns one sentence's
     contradiction or paraphrase. If `ask.sentence` is the query itself, a sentence that answers it is drawn
     and contradicted.

@@ -182,7 +182,11 @@ def num_tokens(text: str) -> int:
 
 
 def _logprobs(text: str, request: CompletionBody, shares: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the tokens' log-probabilities; the last token that is a key of `shares` gets the `shares`."""
+    """Return the tokens' log-probabilities.
+
+    The last token among the possible answers has their probabilities, `shares`. Any other token has a
+    constant one, higher if the request's messages contain the token.
+    """
     known = {word for message in request.messages for word in _TOKEN.findall(message.text.lower())}
     ends = [match.end() for match in _TOKEN.finditer(text)]
     tokens = [text[start:end] for start, end in pairwise([0, *ends])]
@@ -224,7 +228,7 @@ def _choice(index: int, text: str, request: CompletionBody) -> dict[str, Any]:
 
 
 def _request_error(faults: list[Any]) -> RequestError:
-    """Return the error for the first fault, located as deep as possible; unknown parameters come first."""
+    """Return the error for the first unknown parameter, else the first fault, at its deepest location."""
     first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     fault = max((f for f in faults if f["loc"][:3] == first["loc"][:3]), key=lambda f: len(f["loc"]))
     if fault["type"] == "json_invalid":

@@ -1,6 +1,6 @@
 """The HTTP server: OpenAI's chat-completions API on the standard library's threading server.
 
-A framework would not do: none can close a connection without a response, which is one of the faults.
+Not a web framework: one of the simulated faults closes the connection without a response.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ MAX_BODY = 8 * 1024 * 1024
 class LLMServer(ThreadingHTTPServer):
     """A server that listens once constructed; `log` gets one line per request, without its content.
 
-    Raises UserError if the address is taken.
+    Raises UserError if it can't listen on the address.
     """
 
     daemon_threads = True
@@ -102,7 +102,7 @@ class LLMServer(ThreadingHTTPServer):
             self.log.flush()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Ignore clients that disconnected."""
+        """Print the error of a request, unless the client disconnected or timed out."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, error_body(404, message, code="unknown_url"), "invalid")
 
     def _log(self, what: str) -> None:
-        """Log a request's outcome under the sender's id for it."""
+        """Log a request's outcome, with the request id that the client sent, if it is valid."""
         headers = getattr(self, "headers", None) or {}
         known = re.fullmatch(r"[\w.:-]{1,128}", headers.get(REQUEST_ID, ""), re.ASCII)
         self.server.write_log(f"{self.command} {self._path} {what}" + (f" {known[0]}" if known else ""))

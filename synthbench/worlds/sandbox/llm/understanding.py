@@ -80,7 +80,7 @@ def register_of(instruction: str) -> Register:
 
 
 def domains_of(instruction: str) -> tuple[str, ...]:
-    """Return the domains of the topics that an instruction names; all if it names none of them."""
+    """Return the domains of the topics that an instruction names; all domains if it names none."""
     text = _QUOTED.sub(" ", instruction)
     listed = [match[1] for pattern in (_BRACKETED, _LISTED) for match in pattern.finditer(text)]
     pieces = [_LEAD_IN.sub("", piece) for part in listed for piece in _SEPARATOR.split(part)]
@@ -219,7 +219,7 @@ def understand(messages: Sequence[Message]) -> Ask:
 
 
 def _negative_asked_for(text: str, others: Sequence[str]) -> Ask | None:
-    """Return the request for a passage that does not answer a query; None if it is none."""
+    """Return the request for a passage that does not answer a query; None for another request."""
     query = _QUERY.search(text)
     if query is None:
         return None
@@ -241,10 +241,10 @@ def _passages_asked_about(texts: Sequence[str], others: Sequence[str]) -> tuple[
 
 
 def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
-    """Split messages again at the words that most of them have around their sentence.
+    """Split messages again at the words that most often surround their sentences.
 
-    So a sentence that reads like an instruction is found if exemplars show where sentences are. Without
-    such common words, the messages are unchanged.
+    This finds a sentence that reads like an instruction, if exemplars show where sentences are. If no two
+    messages have the same words around their sentence, the messages are unchanged.
     """
     frames = Counter(_frame(asked) for asked in users if asked.sentence)
     frame, num_framed = frames.most_common(1)[0] if frames else (("", ""), 0)
@@ -255,9 +255,9 @@ def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
 
 
 def _in_frame(asked: MessageParts, before: str, after: str) -> MessageParts | None:
-    """Return the message split at the words around its sentence; None if it lacks them.
+    """Return the message split at the words `before` and `after` its sentence; None if it lacks them.
 
-    Without words, the whole message is the sentence; None if a sentence is known already.
+    If both are empty, the whole message is the sentence; None if the message has a sentence already.
     """
     sentence = asked.text.removeprefix(before).removesuffix(after)
     is_framed = sentence.strip() and asked.text == before + sentence + after
