@@ -13,9 +13,10 @@ Answers = Sequence[str | None]
 class Agreement(BaseModel):
     """Agreement over the items that at least two annotators answered.
 
-    `raw` is the share of equal answers among all pairs of answers to one item, in [0, 1]. The coefficients
-    are 1 for perfect agreement and about 0 for chance; None where they are undefined (nothing to compare,
-    or a single label throughout). Cohen's kappa is for two annotators only.
+    `raw` is the share of equal answers among all pairs of answers to the same item, in [0, 1]. Kappa and
+    alpha are 1 for perfect agreement and about 0 for chance. A figure is None if there is nothing to
+    compare. Kappa and alpha are also None if all answers are one label, and kappa unless there are two
+    annotators.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,13 +42,13 @@ def agreement(answers: Sequence[Answers]) -> Agreement:
 
 
 def raw_agreement(answers: Sequence[Answers]) -> float | None:
-    """Return the share of equal answers among all pairs of answers to one item."""
+    """Return the share of equal answers among all pairs of answers to the same item; None without pairs."""
     equal = [first == second for row in answers for first, second in combinations(_given(row), 2)]
     return sum(equal) / len(equal) if equal else None
 
 
 def cohen_kappa(answers: Sequence[Answers]) -> float | None:
-    """Return Cohen's kappa (1960) over the items that both annotators answered."""
+    """Return Cohen's kappa (1960) over the items that both annotators answered; None below two labels."""
     from sklearn.metrics import cohen_kappa_score
 
     both = [row for row in map(_given, answers) if len(row) == 2]
@@ -60,7 +61,8 @@ def krippendorff_alpha(answers: Sequence[Answers]) -> float | None:
     """Return Krippendorff's alpha for nominal labels, any number of annotators and missing answers.
 
     1 - observed / expected disagreement, by coincidences (Krippendorff 2011, "Computing Krippendorff's
-    Alpha-Reliability"): an item with m answers gives each ordered pair of them the weight 1 / (m - 1).
+    Alpha-Reliability"): each ordered pair of an item's m answers has the weight 1 / (m - 1). None if all
+    answers are one label, or no item has two.
     """
     coincidences: dict[tuple[str, str], float] = defaultdict(float)
     for row in map(_given, answers):

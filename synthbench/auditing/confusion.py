@@ -1,4 +1,4 @@
-"""Intended against judged labels, as in Table 3 of the DINO paper (EMNLP 2021), with intervals."""
+"""Confusion table of intended and judged labels (DINO, EMNLP 2021, Table 3), with 95 % intervals."""
 
 import math
 from collections import Counter
@@ -25,7 +25,7 @@ class Share(BaseModel):
 class Confusion(BaseModel):
     """Shares of items intended as `column` and judged as `row`: `cells[row][column]`.
 
-    The shares of a column sum to 100 %; `totals` are the columns' numbers of items.
+    The shares of a column sum to 100 %; `totals` has the number of items of each column.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,7 +62,7 @@ def share(count: int, total: int) -> Share:
 
 
 def confusion(labels: Iterable[tuple[str, str]], rows: Sequence[str], columns: Sequence[str]) -> Confusion:
-    """Count pairs of an intended label (one of `columns`) and a judged one (one of `rows`).
+    """Count pairs of an intended label (one of `columns`) and a judged label (one of `rows`).
 
     Columns without items are left out.
     """
@@ -76,8 +76,9 @@ def confusion(labels: Iterable[tuple[str, str]], rows: Sequence[str], columns: S
 
 
 def correlation(scores: Mapping[str, tuple[float, float]]) -> Correlation | None:
-    """Return the rank correlation of two numbers per item (`scores`, by id); None if one is constant.
+    """Return the rank correlation of two numbers per item; None if either number is the same for all items.
 
+    `scores` maps an item's id to its two numbers.
     The interval is Fisher's with the standard error of Bonett and Wright (2000), whose coverage holds for
     rank correlations; ties make it a little too narrow.
     """

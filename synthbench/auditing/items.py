@@ -22,8 +22,8 @@ WITHOUT_INTENTION = "all"
 class Item:
     """One sentence, or a pair to compare.
 
-    `intended` is the method's label, a column of the confusion table; `id` does not reveal it. `score` is the
-    intended score in [0, 1], or None.
+    `intended` is the method's label, a column of the confusion table; `id` does not reveal this label.
+    `score` is the intended score in [0, 1], or None.
     """
 
     id: str
@@ -36,8 +36,8 @@ class Item:
 class Items:
     """The items of a data set.
 
-    `intentions` are the intended labels in the order of the table's columns; `text_names` name the texts of
-    an item, such as "sentence1".
+    `intentions` are the intended labels in the order of the confusion table's columns; `text_names` name the
+    texts of an item, such as "sentence1".
     """
 
     items: Sequence[Item]
@@ -47,7 +47,7 @@ class Items:
     def sample(self, size: int | None, seed: int) -> "Items":
         """Return `size` random items (None: all) in random order.
 
-        Raises UserError if there are fewer.
+        Raises UserError if there are fewer than `size`.
         """
         size = len(self.items) if size is None else size
         if size > len(self.items):
@@ -58,7 +58,7 @@ class Items:
         return Items(drawn, self.intentions, self.text_names)
 
     def sample_of_each(self, size: int | None, seed: int) -> "Items":
-        """Return up to `size` random items of each intended label (None: all), in random order."""
+        """Return at most `size` random items of each intended label (None: all), in random order."""
         shuffled = self.sample(None, seed)
         if size is None:
             return shuffled
@@ -74,10 +74,11 @@ class Items:
 def items_of(dataset: SyntheticDataset) -> Items:
     """Return the items to judge.
 
-    A scored pair's intended label is its score, or its bin of `SCORE_BINS` if the data set has more than 8
-    distinct scores. A pair gives one item. A triplet gives two: its positive and its negative, each with the
-    anchor. A ranking gives one for each candidate, with the query; its grade is the score. Sentences have no
-    intended label. Raises UserError for other kinds and for data sets without records.
+    A scored pair's intended label is its score, or the score's bin of `SCORE_BINS` if the data set has more
+    than 8 distinct scores. A pair gives one item. A triplet gives two items: its positive and its negative,
+    each with the anchor. A ranking gives one item for each candidate, with the query; the candidate's grade
+    is the score. Sentences have no intended label. Raises UserError for other kinds and for data sets
+    without records.
     """
     makers: dict[RecordKind, Callable[[SyntheticDataset], Items]] = {
         RecordKind.SCORED_PAIR: _of_scored_pairs,
@@ -106,7 +107,7 @@ def _of_rankings(dataset: SyntheticDataset) -> Items:
 
 
 def _scored(given: Iterable[tuple[Any, str, tuple[str, ...], float]]) -> Items:
-    """Return an item for each (record, part, texts, score); its intended label is the score or its bin."""
+    """Return an item for each (record, part, texts, score); the score or its bin is the intended label."""
     found = list(given)
     names = tuple(f"{score:g}" for score in sorted({score for *_, score in found}))
     is_few = len(set(names)) <= MOST_DISTINCT_SCORES
@@ -144,6 +145,6 @@ def _item(
     intended: str,
     score: float | None = None,
 ) -> Item:
-    """Return an item with an opaque, non-numeric id, unique for each text."""
+    """Return an item with an opaque, non-numeric id: a hash of record id, part and texts."""
     content = "\x1f".join((record.id, part, *texts))
     return Item(f"q{hashlib.sha256(content.encode()).hexdigest()[:15]}", texts, intended, score)

@@ -31,37 +31,40 @@ class Estimate(BaseModel):
 
 
 class LabelQuality(BaseModel):
-    """How well a data set's labels agree with gold scores, on gold's pairs outside its split dev.
+    """How well a data set's labels agree with gold scores, on all gold pairs outside gold's split dev.
 
-    A pair that gold has in both orders counts once, in its first order. Labels of both orders show
-    whether a label depends on the order. A pair is positive by gold if its gold score is at least `positive`,
-    and positive by its label if that is at least `threshold`. The threshold has the best kappa on gold's
-    split dev; without labelled dev pairs it is `positive`.
+    A pair that gold has as (a, b) and (b, a) counts once, in the order that comes first. If the data set
+    labels both orders, `swapped` and `flipped` show whether labels depend on the order. A pair is positive by
+    gold if its gold score is at least `positive`, and positive by its label if the label is at least
+    `threshold`. This threshold has the best kappa on gold's split dev; without labelled dev pairs, it equals
+    `positive`.
     """
 
     model_config = ConfigDict(frozen=True)
 
     num_pairs: int
     num_dev: int
-    num_missing: int = Field(description="pairs without a label, as after an unclear answer")
+    num_missing: int = Field(description="pairs without a label, as after an LLM's unclear answer")
     positive: float
     threshold: float
     correlation: Correlation | None
-    kappa: Estimate | None = Field(description="None if gold and labels have a single class")
+    kappa: Estimate | None = Field(
+        description="Cohen's kappa of the classes; None if gold and labels have one and the same class only"
+    )
     correct: Share = Field(
         description="pairs whose label and gold score give the same class; a missing label counts as wrong"
     )
     error: Estimate = Field(description="mean of label - gold")
-    swapped: Estimate | None = Field(description="mean |difference| of a pair's labels in both orders")
-    flipped: Share | None = Field(description="pairs whose class depends on the order")
+    swapped: Estimate | None = Field(description="mean absolute difference of a pair's labels in both orders")
+    flipped: Share | None = Field(description="pairs whose class by label depends on the texts' order")
     length: Correlation | None = Field(
-        description="correlation of label - gold with the number of words in both texts"
+        description="correlation of label - gold with the total number of words of the two texts"
     )
-    labels: dict[str, float] = Field(description="gold's record id -> label, for agreement of labellers")
+    labels: dict[str, float] = Field(description="id of the gold record -> label, to compare labellers")
 
 
 def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: float) -> LabelQuality:
-    """Compare scored pairs with gold's scores of the same texts, in the same order.
+    """Compare the scores of labelled pairs with gold's scores of the same texts in the same order.
 
     Raises UserError if no pair outside dev has a label, or if the dev pairs have a single class or label.
     """
@@ -101,7 +104,7 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
 
 
 def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", positive: float) -> float:
-    """Return the threshold of `scores` with the best kappa, the highest of equally good ones.
+    """Return the threshold on `scores` with the best kappa; of equally good thresholds, the highest.
 
     `scores` are labels, `truth` gold scores, both of shape (pairs,). The threshold lies halfway between two
     neighbouring scores. Raises UserError if all labels are equal or gold has one class only.
@@ -161,7 +164,7 @@ def _once(pairs: Sequence[ScoredPair]) -> Sequence[ScoredPair]:
 def _columns(
     pairs: Sequence[ScoredPair], labels: Mapping[Texts, float]
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Return the labels and the gold scores, shapes (pairs,)."""
+    """Return the pairs' labels and gold scores, both of shape (pairs,)."""
     import numpy as np
 
     return np.array([labels[pair.texts()] for pair in pairs]), np.array([pair.score for pair in pairs])
@@ -177,7 +180,7 @@ def _counts(first: "NDArray[np.bool_]", second: "NDArray[np.bool_]") -> "NDArray
 
 
 def _kappas(counts: "NDArray[np.int64]") -> "NDArray[np.float64]":
-    """Return Cohen's kappa (1960) of counts, shape (..., 4); not a number with a single class."""
+    """Return Cohen's kappa (1960) of `counts`, shape (..., 4); NaN where all pairs have one class."""
     import numpy as np
 
     both, first, second, neither = np.moveaxis(counts / counts.sum(axis=-1, keepdims=True), -1, 0)

@@ -20,7 +20,7 @@ TIE = "no majority"
 
 
 class Audit(BaseModel):
-    """The content of `data audit`; shares are in percent, similarities in [0, 1]."""
+    """The figures that `data audit` shows; shares are in percent, similarities in [0, 1]."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,7 +43,7 @@ class Audit(BaseModel):
     )
     outside: dict[str, int] = Field(
         default_factory=dict,
-        description="sentences of an item that are outside the grammar, such as sentence1 -> number of items",
+        description="names of the sentences outside the grammar, such as sentence1 -> number of items",
     )
     correlation: Correlation | None = None
     by_annotator: dict[str, dict[str, Share]] = Field(
@@ -54,7 +54,10 @@ class Audit(BaseModel):
 
 
 def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
-    """Return the audit of `items`, all of the data set's or a sample, by the generated world's oracle."""
+    """Return the audit by the generated world's oracle.
+
+    `items` are the items of the data set, or a sample of them.
+    """
     oracle = world().oracle()
     verdicts = oracle.judge([item.texts for item in items.items], progress)
     judged = list(zip(items.items, verdicts, strict=True))
@@ -82,7 +85,7 @@ def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress)
 
 
 def audit_by_gold(dataset: SyntheticDataset, gold: SyntheticDataset, positive: float) -> Audit:
-    """Return the audit of scored pairs by gold's scores of the same pairs, and the labels' quality.
+    """Return the audit of scored pairs by gold's scores of the same pairs, with `LabelQuality`.
 
     `positive` is the least gold score of a positive pair. Raises UserError as `label_quality`.
     """
@@ -132,7 +135,7 @@ def audit_by_people(dataset: SyntheticDataset, items: Items, annotations: Sequen
 
 
 def majority(answers: Iterable[str | None]) -> str:
-    """Return the most frequent label, `TIE` if there are several; at least one answer is required."""
+    """Return the most frequent answer, `TIE` if several are equally frequent; all None raises ValueError."""
     counts = Counter(answer for answer in answers if answer is not None)
     (first, most), *others = counts.most_common()
     return TIE if others and others[0][1] == most else first

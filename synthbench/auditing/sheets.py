@@ -1,7 +1,8 @@
-"""Annotation sheets: CSV files for any spreadsheet that do not reveal the intended labels.
+"""Annotation sheets: CSV files for people to annotate in a spreadsheet, without the intended labels.
 
 The columns are the item's id, its sentences, and the answer, whose header holds the question and the labels:
-`Is it safe? Answer: safe | unsafe`. Answers are typed into that column; columns that people add are ignored.
+`Is it safe? Answer: safe | unsafe`. People type their answers into the last of these columns. Columns that
+people add are ignored.
 """
 
 import csv
@@ -25,26 +26,26 @@ SEPARATOR = " | "
 
 @dataclass(frozen=True)
 class SheetQuestion:
-    """The question for annotators, and its labels in the order of the table's rows."""
+    """The question for annotators, and its labels in the order of the confusion table's rows."""
 
     text: str
     labels: tuple[str, ...]
 
     @property
     def header(self) -> str:
-        """Question and labels in one cell."""
+        """The header cell of the answer column: question and labels."""
         return f"{self.text}{ANSWER}{SEPARATOR.join(self.labels)}"
 
     @classmethod
     def from_header(cls, cell: str) -> "SheetQuestion | None":
-        """Return the question in a header cell, or None."""
+        """Return the question in a header cell, or None if the cell has none."""
         text, found, labels = cell.rpartition(ANSWER)
         return cls(text, tuple(labels.split(SEPARATOR))) if found else None
 
     def label(self, answer: str) -> str:
         """Return the label for an answer, ignoring case; numbers may have a decimal comma.
 
-        Raises ValueError saying what is wrong if it fits none.
+        Raises ValueError if the answer is none of the labels.
         """
         for label in self.labels:
             if label.casefold() == answer.casefold() or _number(label) == _number(answer) is not None:
@@ -64,8 +65,9 @@ SIMILARITY = SheetQuestion(
 def question_of(text: str | None, labels: str | None, items: Items) -> SheetQuestion:
     """Return the question to ask; the default for pairs is `SIMILARITY`.
 
-    `labels` are separated by commas. Raises UserError for a question without labels or labels without a
-    question, if there is no default, or if the labels are fewer than two, repeated or unfit for a header.
+    `labels` are separated by commas. Raises UserError if only one of `text` and `labels` is given, if neither
+    is given for single sentences, if the question is empty, or if the labels are fewer than two, repeated or
+    unfit for a header.
     """
     if text is None and labels is None and len(items.text_names) == 2:
         return SIMILARITY
@@ -85,7 +87,7 @@ def question_of(text: str | None, labels: str | None, items: Items) -> SheetQues
 
 
 def write_sheet(items: Items, question: SheetQuestion, file: Path, *, force: bool) -> None:
-    """Write a sheet; raises UserError if the file exists (unless `force`) or can't be written."""
+    """Write a sheet; raises UserError if the file is no .csv, exists (unless `force`) or can't be written."""
     if file.suffix != ".csv":
         raise UserError(f"{file}: the name must end in .csv")
     # Spreadsheets read a file as UTF-8 only if it begins with the byte order mark.
@@ -131,10 +133,11 @@ class _Sheet:
 
 
 def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
-    """Read one sheet per annotator, who is named after the file.
+    """Read one sheet per annotator; the file's name becomes the annotator's name.
 
-    Raises UserError naming file and line of unknown or duplicate ids, rows with another item's sentences,
-    answers that are no labels; also for files without answers, or with different questions.
+    Raises UserError with file and line for unknown or duplicate ids, rows with another item's sentences, and
+    answers that are no labels. Also raises UserError for a file that is given twice, holds no answers, or was
+    made from another data set, and for files with different questions.
     """
     names = [file.stem for file in files]
     if len(set(names)) < len(names):
@@ -225,7 +228,7 @@ def _question(header: Sequence[str], file: Path) -> tuple[SheetQuestion, int]:
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with its first line's number; header cells are stripped and unescaped (`restored`)."""
+    """Yield each row's first line number and its cells; strips and unescapes (`restored`) the header only."""
     check_file(file)
     allow_long_cells()
     try:
@@ -246,6 +249,6 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(header: str) -> str:
-    """Return the cell separator; the question may hold any of the candidates as well."""
+    """Return the separator of `DELIMITERS` at which the header has the cell "id"; else the comma."""
     found = (each for each in DELIMITERS if ID in next(csv.reader([header], delimiter=each), []))
     return next(found, DELIMITERS[0])

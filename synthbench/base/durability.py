@@ -30,16 +30,19 @@ MOST_BYTES = 64_000_000
 
 
 def not_now(file: Path, error: OSError) -> UserError:
-    """Return the error for a file that can't be read now but need not be damaged."""
+    """Return the error for a file that can't be read now; a later read may succeed."""
     return UserError(f"{file}: can't be read now: {error.strerror}; run the same command again later")
 
 
 class DamagedFileError(Exception):
-    """The content of a sealed file does not match its checksum. The message does not name the file."""
+    """A sealed file is unreadable, too large, or has no checksum or a wrong one.
+
+    The message does not name the file.
+    """
 
 
 def is_stray(name: str) -> bool:
-    """Return whether a file manager or network file system left a file of this name: .DS_Store, .nfs..."""
+    """Return whether a file has a name that file managers or network file systems use: .DS_Store, .nfs..."""
     return name == ".DS_Store" or name.startswith((".nfs", "._"))
 
 
@@ -105,14 +108,15 @@ def read_sealed(
 ) -> dict[str, Any]:
     """Return the mapping that `write_sealed` wrote.
 
-    `is_of_earlier_version` tells whether content without a checksum was written before checksums existed.
+    Content without a checksum is damaged, unless `is_of_earlier_version` returns that it was written before
+    checksums existed.
     Raises FileNotFoundError, DamagedFileError, or UserError if the file can't be read now.
     """
     return unseal(sealed_bytes(file), is_of_earlier_version=is_of_earlier_version)
 
 
 def sealed_bytes(file: Path) -> bytes:
-    """Return the bytes of a sealed file, truncated to MOST_BYTES + 1; raises as `read_sealed` does."""
+    """Return at most the first MOST_BYTES + 1 bytes of a sealed file; raises as `read_sealed` does."""
     try:
         with open_file(file) as stream:
             return stream.read(MOST_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Entry points of installed packages: read in one pass, with one line for each faulty package."""
+"""Entry points of installed packages, by which packages offer plug-ins."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @cache
 def offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return name -> entry points of a group, such as "methods"; several if packages offer the same name."""
+    """Return name -> entry points of a group, such as "methods"; several if packages share the name."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for point in _installed().select(group=f"synthbench.{group}"):
         found.setdefault(point.name, {}).setdefault(point.value, point)

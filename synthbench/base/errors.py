@@ -22,7 +22,7 @@ class UserError(Exception):
 class NotAvailableError(UserError):
     """A named model or data set is not on this machine, and its hub did not answer.
 
-    The name may be right. A run fails; a plan goes on without it.
+    The name may be right. A run fails; a plan goes on without the model or data set.
     """
 
 
@@ -33,9 +33,9 @@ def unreachable(message: str, error: BaseException) -> UserError:
 
 
 class PendingError(Exception):
-    """Results are still being computed elsewhere, such as a batch of a provider: no failure, exit code 4.
+    """Results are still being computed elsewhere, such as in a provider's batch: no failure, exit code 4.
 
-    Each message is one line and says how to fetch them.
+    Each message is one line and says how to fetch the results.
     """
 
     def __init__(self, *messages: str) -> None:
@@ -44,7 +44,7 @@ class PendingError(Exception):
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
+    """Return the first line of an error's message, or the error's type if the message is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -55,7 +55,7 @@ def first_fault(error: "ValidationError") -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the nearest known word, else the list of known words."""
+    """Return "; did you mean 'x'?" if a known word is similar, else "; known: ..." with all of them."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

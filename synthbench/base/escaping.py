@@ -15,12 +15,12 @@ _MARKDOWN = linear_pattern(r"([\\`*_{}\[\]<>|~#$&])")
 
 
 def shown(text: str) -> str:
-    r"""Return the text with control characters escaped, such as \u001b; tabs and line ends stay."""
+    r"""Return the text with control and bidirectional characters escaped (\u001b); \t and \n stay."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet runs as a formula; numbers stay. `restored` undoes it exactly."""
+    """Return the text as a cell that is no formula: prefixed by ' if needed; `restored` returns the text."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
@@ -30,7 +30,7 @@ def restored(cell: str) -> str:
 
 
 class CsvWriter:
-    """Writes CSV for spreadsheets, with every text made `harmless`."""
+    """Writes CSV for spreadsheets; passes every text through `harmless`."""
 
     def __init__(self, stream: TextIO, line_end: str = "\n") -> None:
         self._writer = csv.writer(stream, lineterminator=line_end)

@@ -25,12 +25,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Omitted:
-    """Tells whether a field has the value at which identities and files leave it out."""
+    """Test of a field's value: identities and files leave out the field if it has this value."""
 
     value: Any
 
     def __call__(self, given: object) -> bool:
-        """Return whether the given value is the one to leave out."""
+        """Return whether the field is left out at the given value."""
         return bool(given == self.value)
 
 
@@ -65,7 +65,7 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
 
 
 def sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
-    """Yield all pydantic models in a value, itself included: settings or a stage's operation (dataclass)."""
+    """Yield all pydantic models in settings or in a stage's operation (a dataclass), at any depth."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:

@@ -1,4 +1,4 @@
-"""Names and numbers in sentences."""
+"""Write lists of names, counted nouns and shortened texts for messages."""
 
 from collections.abc import Iterable
 
@@ -6,17 +6,17 @@ MAX_NAMES = 6
 
 
 def listed(names: Iterable[str], most: int = MAX_NAMES, between: str = ", ") -> str:
-    """Return the names joined; if there are many, only the first, and how many others there are."""
+    """Return the names joined; beyond `most` names, the first ones "and 3 more"."""
     shown = list(names)
     more = len(shown) - most
     return between.join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def counted(number: int, noun: str) -> str:
-    """Return "1 run", "2 runs"."""
+    """Return a number with its noun: "1 run", "2 runs"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def shortened(text: str, length: int) -> str:
-    """Return a text of at most so many characters; an ellipsis ends one that was longer."""
+    """Return the text; if it is longer than `length`, cut to that many characters, the last an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

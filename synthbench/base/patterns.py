@@ -1,7 +1,7 @@
-"""Regular expressions for untrusted text (LLM answers, data, logs, files, URLs); their time is linear.
+"""Linear-time regular expressions for untrusted text (LLM answers, data, logs, files, URLs).
 
 Python's engine backtracks, so a careless pattern takes hours on an answer of 4 MiB. A test checks that every
-pattern here is linear by its structure, and that no module compiles one outside this list.
+pattern in `LINEAR` is linear by its structure, and that modules compile no other patterns.
 """
 
 import re
@@ -11,11 +11,11 @@ LINEAR: list[re.Pattern[str]] = []
 
 
 def linear_pattern(regex: str, flags: int = 0) -> re.Pattern[str]:
-    r"""Compile a pattern for untrusted text and list it; call it at the top of a module.
+    r"""Compile a pattern for untrusted text and add it to `LINEAR`; call this at the top of a module.
 
-    It must be linear by its structure:
+    The pattern must be linear by its structure:
 
-    - An unlimited repeat follows the beginning of the text, or a character that it can't match itself:
+    - An unlimited repeat follows the beginning of the text, or a character that the repeat can't match:
       `<\w+>`, not `\w+>`, which starts anew at each letter of a long word.
     - Two such repeats in a row are possessive (`\s*+:?\s*+`), or a character that the second can't match
       separates them.

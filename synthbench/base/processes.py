@@ -28,20 +28,22 @@ OPT_OUTS = {
 
 
 def disable_telemetry() -> None:
-    """Opt out of the usage statistics of every library, unless the user has set their variables.
+    """Opt out of usage statistics of Hugging Face's libraries and MLflow, by environment variables.
 
-    The libraries read these variables at import, so call this before importing any of them.
+    Variables that the user has set stay. The libraries read the variables at import, so call this before
+    importing any of these libraries.
     """
     for name, value in OPT_OUTS.items():
         os.environ.setdefault(name, value)
 
 
 def wait_idly() -> None:
-    """Let idle threads sleep soon, unless the user has set OMP_WAIT_POLICY or its like.
+    """Let idle OpenMP threads sleep soon, unless the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
 
-    By default they spin. Beside other busy processes two threads then take 4 to 25 times as long as one; with
-    a short spin they take as long as one, and 5 to 40 % longer on idle cores (benchmarks/waiting.py). Results
-    do not change. GNU's OpenMP, which torch for Linux uses, reads the variable when torch is imported.
+    By default idle threads spin: they poll for work. Beside other busy processes, two spinning threads take 4
+    to 25 times as long as one thread. With a short spin, two threads take as long as one there, and 5 to 40 %
+    longer than by default on idle cores (benchmarks/waiting.py). Results do not change. GNU's OpenMP, which
+    torch for Linux uses, reads GOMP_SPINCOUNT when torch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
@@ -51,7 +53,7 @@ def collect_rarely() -> None:
     """Look for cyclic garbage after every 50,000 new objects instead of 700.
 
     Imports make hundreds of thousands of objects and hardly any garbage. By default the collector takes a
-    tenth of the time of a short command, and of a worker's imports (benchmarks/starting.py).
+    tenth of a short command's time, and of the time of a worker's imports (benchmarks/starting.py).
     """
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
 
@@ -70,7 +72,7 @@ def usable_cores() -> int:
     """Return the number of CPU cores that this process may use, at least 1.
 
     The system may grant fewer cores than the machine has (taskset, Slurm), and a container may have a CPU
-    quota. More threads than that would wait for each other.
+    quota. With more threads than usable cores, threads would wait for each other.
     """
     affinity = getattr(os, "sched_getaffinity", None)
     left = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -78,12 +80,12 @@ def usable_cores() -> int:
 
 
 def threads_each(num_processes: int) -> int:
-    """Return the threads for each of `num_processes` processes: at least 1, at most OMP_NUM_THREADS."""
+    """Return how many threads each of `num_processes` gets: at least 1, at most OMP_NUM_THREADS."""
     return max(1, min([usable_cores() // num_processes, *_limit()]))
 
 
 def _quota() -> Iterator[int]:
-    """Yield the whole cores of a container's CPU quota, if it has one."""
+    """Yield a container's CPU quota in cores, rounded down, if there is a quota."""
     with suppress(OSError, ValueError):
         quota, period = QUOTA.read_text(encoding="ascii").split()
         if quota != "max":
@@ -91,13 +93,13 @@ def _quota() -> Iterator[int]:
 
 
 def _limit() -> Iterator[int]:
-    """Yield the user's OMP_NUM_THREADS, if set; for nested loops it is a list, whose first number counts."""
+    """Yield the number in OMP_NUM_THREADS, if set; of a list (for nested loops), the first number."""
     with suppress(ValueError):
         yield int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])
 
 
 def follow_parent(parent: int) -> None:
-    """Ignore Ctrl-C, and end as soon as the parent process with this id has ended."""
+    """Make this process ignore Ctrl-C, and end it once the parent process with this id has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import psutil
 
@@ -116,7 +118,7 @@ def follow_parent(parent: int) -> None:
 def start_child(module: str, *arguments: str) -> "subprocess.Popen[str]":
     """Start one of our modules as a child process whose standard input closes when this process ends.
 
-    The module has to call `when_parent_ends`. Ctrl-C in the terminal does not reach it.
+    The module has to call `when_parent_ends`. Ctrl-C in the terminal does not reach the child.
     """
     # The child imports the same packages as this process.
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - "" is the current folder

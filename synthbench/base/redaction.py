@@ -1,8 +1,8 @@
-"""Mask keys, tokens and passwords in every text that leaves: terminal, reports, MLflow, cards, logs.
+"""Mask keys, tokens and passwords in every text for terminal, reports, MLflow, cards and logs.
 
 A secret is recognised by the name before it (`--api-key`, `?sig=`, PGPASSWORD=), by its position (the user
-part of an address, a header), by its form (`hf_...`), or because an environment variable with such a name
-holds it.
+part of a URL, a header), by its form (`hf_...`), or as the value of an environment variable whose name
+`is_secret`.
 """
 
 import os
@@ -65,7 +65,7 @@ _TOKEN = linear_pattern(
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a name looks like a secret's: `llm.api_key`, PGPASSWORD, not `max_tokens` or `sort_key`.
+    """Return whether a name looks like that of a secret: `llm.api_key`, PGPASSWORD, not `max_tokens`.
 
     Variables that SYNTHBENCH_KEY_VARIABLES lists are secrets, too.
     """
@@ -103,7 +103,7 @@ def _names_secret(name: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """Return the text with every secret masked; masking twice changes nothing."""
+    """Return the text with every secret masked; masking the result again changes nothing."""
     for value in secret_values():
         if value in text:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", MASK, text)
@@ -121,9 +121,9 @@ def masked(text: str) -> str:
 
 
 def without_secrets(value: Any) -> Any:  # noqa: ANN401 - plain data, whatever they hold
-    """Return plain data without the keys that name secrets, and with all texts masked.
+    """Return plain data without the keys that name secrets, and with the secrets in all texts masked.
 
-    In a list, such as a command line, the value after an option (`--api-key`) is masked.
+    In a list, such as a command line, the value after a secret's option (`--api-key`) is masked.
     """
     if isinstance(value, str):
         return masked(value)
@@ -143,7 +143,7 @@ def _items(values: "list[Any] | tuple[Any, ...]") -> Iterator[Any]:
 
 
 def secret_values() -> Iterator[str]:
-    """Yield the secrets in the environment, longest first; plain words are left out."""
+    """Yield the values of secret environment variables, longest first; leave out short or plain words."""
     named = named_variables()
     values = {os.environ[name] for name in os.environ if _looks_secret(name) or name in named}
     for value in sorted(values, key=len, reverse=True):

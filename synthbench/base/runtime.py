@@ -17,7 +17,7 @@ _TIME = linear_pattern(r"(?:(\d{1,4})-)?(\d{1,6})(?::(\d{1,2}))?(?::(\d{1,2}))?"
 
 
 class Resources(BaseModel):
-    """Resources that a stage of one kind reserves; null: estimated from the size of its models."""
+    """Resources that each stage of one kind reserves."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -28,9 +28,13 @@ class Resources(BaseModel):
         None,
         ge=0,
         le=64,
-        description="GPUs, or a fraction of one. Default: 1 for stages with a model, if there are any",
+        description="GPUs, or a fraction of one. Default: 1 for stages with a model, if a machine has GPUs",
     )
-    memory_gb: float | None = Field(None, gt=0, description="main memory in gigabytes")
+    memory_gb: float | None = Field(
+        None,
+        gt=0,
+        description="main memory in gigabytes. Default: estimated from the stage's models and data",
+    )
 
     @field_validator("gpus")
     @classmethod
@@ -52,8 +56,8 @@ class SlurmSettings(BaseModel):
         description="time limit of a task as sbatch reads it, such as 04:00:00 or 1-12; a task that reaches"
         " it goes back into Slurm's queue",
     )
-    tasks: int = Field(8, ge=1, le=1000, description="most tasks at a time")
-    gpus: int = Field(0, ge=0, le=64, description="GPUs of a node of the partition; 0: stages use none")
+    tasks: int = Field(8, ge=1, le=1000, description="maximum number of tasks at a time")
+    gpus: int = Field(0, ge=0, le=64, description="GPUs that a node of the partition has; 0: stages use none")
 
     @field_validator("time")
     @classmethod
@@ -96,7 +100,7 @@ class Runtime(BaseModel):
     threads: int | None = Field(
         None,
         ge=1,
-        description="CPU threads per process. Default: its usable cores, divided by `--jobs`",
+        description="CPU threads per process. Default: the usable cores, divided by `--jobs`",
     )
     batch_tokens: int = Field(4096, ge=16, description="tokens per inference batch")
     sequences: int | None = Field(
@@ -120,8 +124,8 @@ class Runtime(BaseModel):
         1,
         ge=1,
         le=10_000,
-        description="number of stages among which a method's work is divided, if it can be, so that"
-        " processes or machines share it; the data stay identical",
+        description="number of stages that share a method's work, if the method allows it, so that processes"
+        " or machines work at the same time; the data stay identical",
     )
     wait_for_nodes_s: float = Field(
         0.0,
@@ -136,8 +140,8 @@ class Runtime(BaseModel):
         Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
     ] = Field(
         {},
-        description="resources that a stage of each kind reserves on a cluster's nodes, or of this machine's "
-        "GPUs with `--jobs`, such as `train: {gpus: 0.5}`",
+        description="kind of stage -> resources that each such stage reserves, such as `train: {gpus: 0.5}`: "
+        "on a cluster, of a node; with `--jobs`, only `gpus`, of this machine",
     )
 
     def num_sequences(self, device_type: str) -> int:
@@ -170,12 +174,12 @@ class _SilentTask:
 def progress_task(
     progress: Progress | None, description: str, total: int
 ) -> AbstractContextManager[ProgressTask]:
-    """Open a task, a silent one if `progress` is None."""
+    """Open a task of `progress`, or a task that shows nothing if `progress` is None."""
     return nullcontext(_SilentTask()) if progress is None else progress.task(description, total)
 
 
 def not_shared() -> None:
-    """Do nothing: the default for functions that copy files to a store shared with other machines."""
+    """Do nothing: the default for a callback that copies files to a store shared with other machines."""
 
 
 def device_name(runtime: Runtime) -> str:
@@ -197,7 +201,7 @@ def device_name(runtime: Runtime) -> str:
 
 
 def use_threads(runtime: Runtime) -> None:
-    """Set torch's CPU threads in this process to `runtime.threads`."""
+    """Set torch's CPU threads in this process to `runtime.threads`; None leaves them."""
     if runtime.threads is not None:
         import torch
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """Return the text as it may be printed: control characters escaped, secrets masked."""
+    """Return the text safe to print: control characters escaped, secrets masked."""
     return shown(masked(text) if len(text) >= SHORTEST_SECRET else text)
 
 

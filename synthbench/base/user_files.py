@@ -93,7 +93,7 @@ def check_file(path: Path) -> None:
 def read_settings(path: Path, most_bytes: int = MOST_BYTES_OF_SETTINGS) -> str:
     """Return the text of a settings file: an experiment, a profile, prompts.
 
-    Raises UserError if it is no file, is larger than `most_bytes`, or is not UTF-8.
+    Raises UserError if the path is no readable file, or the file is larger than `most_bytes` or not UTF-8.
     """
     check_file(path)
     try:
@@ -111,7 +111,7 @@ def read_settings(path: Path, most_bytes: int = MOST_BYTES_OF_SETTINGS) -> str:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a settings file; raises UserError if the file holds no object."""
+    """Return the JSON object in a settings file; raises UserError if it can't be read or is no object."""
     try:
         found = json.loads(read_settings(path, MOST_BYTES_OF_JSON))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Load untrusted YAML: anything but plain data, or data that take long to load, is refused with its line."""
+"""Load untrusted YAML; errors name the line of anything but plain data, or of data slow to load."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -175,7 +175,7 @@ class _MergedFirstConstructor(_Constructor):
 
 
 def _line(error: YAMLError, text: str) -> int:
-    """Return an error's line, or the line of the unclosed bracket if the text ends too early."""
+    """Return an error's line; if the text ends inside a bracket, the line of that bracket."""
     marks = [getattr(error, name, None) for name in ("problem_mark", "context_mark")]
     lines = [mark.line + 1 for mark in marks if mark is not None and mark.index < len(text)]
     return lines[0] if lines else max(1, len(text.splitlines()))
@@ -199,7 +199,7 @@ class _LevelledScanner(RoundTripScanner):
 
 
 class _CountingComposer(Composer):
-    """Stops as soon as the file holds too many values or levels, aliases not expanded."""
+    """Stops as soon as the file holds too many values or levels; counts an alias as one value."""
 
     num_values = 0
     num_levels = 0

@@ -45,7 +45,7 @@ async def _check(endpoint: Endpoint) -> None:
         if listed.status in (401, 403) and "permission" not in ErrorReader(endpoint).said(listed):
             raise ErrorReader(endpoint).of(listed)
         names = listed_names(listed)
-        if not names or _normalized(endpoint.model) in map(_normalized, names):
+        if not names or any(_offers(name, endpoint.model) for name in names):
             return
         # Some services offer models outside their list.
         found = await _get(connection, endpoint, f"/models/{quote(endpoint.model, safe='/:')}")
@@ -80,9 +80,16 @@ def listed_names(reply: Reply) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _normalized(name: str) -> str:
-    """Return a model's name in lower case, without "models/" and any tag such as ":latest"."""
-    return name.removeprefix("models/").partition(":")[0].lower()
+def _offers(listed: str, asked: str) -> bool:
+    """Return whether a listed name is the requested model: without a tag, it is the model under any tag."""
+    (name, tag), (wanted, wanted_tag) = _name_and_tag(listed), _name_and_tag(asked)
+    return name == wanted and tag in ("", wanted_tag)
+
+
+def _name_and_tag(model: str) -> tuple[str, str]:
+    """Return a model's name in lower case, without "models/", and its tag; "latest" counts as no tag."""
+    name, _, tag = model.lower().removeprefix("models/").partition(":")
+    return name, "" if tag == "latest" else tag
 
 
 def _nearest(model: str, names: Collection[str]) -> str:

@@ -104,7 +104,7 @@ class Course(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _dev_score(self) -> float:
-        """Score the model as later evaluations do: its own input limit, no dropout; random state is restored."""
+        """Score the model as later evaluations do: own input limit, no dropout; keep the random state."""
         assert self.context.select is not None
         model = self.model
         with isolated(model.device), reading_at_most(model, self.own_length):

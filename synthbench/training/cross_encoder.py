@@ -26,8 +26,8 @@ from synthbench.training.settings import (
 class CrossEncoder(TrainingSettings):
     """Fine-tunes a cross-encoder; learning rate and batch size as in Thakur et al. 2021, section 4.
 
-    The paper names no schedule; linear with 10 % warm-up is sentence-transformers' default. It names no
-    activation of the hidden layer either; BERT's own head has tanh.
+    The paper names no schedule; linear with 10 % warm-up is usual in sentence-transformers' examples. It
+    names no activation of the hidden layer either; BERT's own head has tanh.
     """
 
     version = 1
@@ -58,7 +58,7 @@ class CrossEncoder(TrainingSettings):
         return self
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return {"base": False}: the base may lack a head; {} if a hidden layer replaces the head."""
+        """Return {"base": False}: the base needs no trained head; {} if `hidden_size` makes a new one."""
         return {} if self.hidden_size is not None else {"base": False}
 
     def why_no_start(self) -> str:

@@ -135,7 +135,7 @@ class SharedBatches(BatchSampler):
 
 
 def shared(batches: type[ShuffledBatches], num_shares: int, dataset: Any, **options: Any) -> SharedBatches:  # noqa: ANN401
-    """Return a data set's batches in shares; `options` go to the sampler, `batch_size` is per share."""
+    """Return a data set's batches in shares; `options` are the sampler's; `batch_size` is per share."""
     size = options.pop("batch_size") * num_shares
     return SharedBatches(batches(dataset, batch_size=size, **options), num_shares)
 

@@ -114,7 +114,8 @@ def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingConte
     """Put the model into the state to be saved, independent of its last call.
 
     A tokenizer is saved with the truncation and padding of its last call. So the model reads one more text,
-    as in a dev evaluation or, without dev, in a training batch. The configuration gets the tokenizer's special tokens, as trainers set them when they start.
+    as in a dev evaluation or, without dev, in a training batch. The configuration gets the tokenizer's
+    special tokens, as trainers set them when they start.
     """
     model.eval()
     if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
@@ -222,7 +223,7 @@ def _trainer(
 
 
 def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
-    """Yield, for SPLADE, the callback that raises the regulariser's weight; the library would add it and warn."""
+    """Yield the callback that raises SPLADE's regulariser weight; the library would add it and warn."""
     if isinstance(loss, SpladeLoss):
         yield SpladeRegularizerWeightSchedulerCallback(loss)
 

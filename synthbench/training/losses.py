@@ -56,7 +56,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
 
 
 class OwnTemperatures(MultipleNegativesRankingLoss):
-    """MultipleNegativesRankingLoss with a temperature per record, passed as its label; NaN: the loss's own."""
+    """MultipleNegativesRankingLoss whose labels are the records' temperatures; NaN: the loss's own."""
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each anchor's cosines are divided by its record's temperature."""
@@ -144,9 +144,10 @@ def contrastive_losses(
 
 
 def _binary_losses(logits: Tensor, own: Tensor) -> Tensor:
-    """Return each anchor's mean binary cross-entropy of softmax probabilities; label 1 for the positive, else 0.
+    """Return each anchor's mean binary cross-entropy of softmax probabilities; the positive's label is 1.
 
-    As in MultiCSR's released code (Wang et al. 2023); probabilities that round to 1 have a finite loss here.
+    The label of all others is 0, as in MultiCSR's released code (Wang et al. 2023). Here, probabilities that
+    round to 1 have a finite loss.
     """
     rows = torch.arange(len(logits), device=logits.device)
     log_shares = log_softmax(logits, dim=1)
@@ -246,7 +247,7 @@ def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
 
 
 def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
-    """Return each column with the rows of all processes, with gradients, and the index of this one's first row."""
+    """Return the columns joined over all processes, with gradients, and this process's first row in them."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return list(columns), 0
     return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """A training objective: `loss` builds the loss for a model; its inputs are the fields of `record_kind`."""
+    """A training objective: `loss` builds the loss of a model; the loss reads the fields of `record_kind`."""
 
     record_kind: RecordKind
     loss: "Callable[[Any], nn.Module]"
@@ -57,7 +57,7 @@ def contrastive(
 ) -> Objective:
     """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given.
 
-    With an `mlm_weight` the model must end in a `WordHead`. `records`: the training table's.
+    With an `mlm_weight` the model must end in a `WordHead`. `records`: the table's data besides texts.
     """
 
     def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -95,12 +95,12 @@ def training_table(
 
     Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
-    Each data set's records are taken `weights` times; 1.5 takes all, and half again, drawn by their ids.
+    Each data set's records are taken `weights` times; 1.5: all once, and half of them again, drawn by ids.
     If there are `temperatures` (one per data set) or records with several negatives, two columns have each
     record's number of negatives and its temperature. A further column has the teacher's scores if the
     objective uses them. Rankings become a query, their candidates (a column each, or one column of lists)
-    and, as labels, their grades. Raises UserError if data can't be converted, if nothing is left, if a triplet
-    lacks needed scores, or if `_lists` can't take the rankings.
+    and, as labels, their grades. Raises UserError if data can't be converted, if nothing is left, if a
+    triplet lacks needed scores, or if `_lists` can't take the rankings.
     """
     import pyarrow as pa
 
@@ -196,7 +196,7 @@ def _num_negatives(part: "pa.Table") -> int:
 
 
 def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
-    """Return columns `names`, further negatives ("" if fewer), the number of negatives, and the temperature."""
+    """Return columns `names`, further negatives ("" if fewer), number of negatives, temperature."""
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows

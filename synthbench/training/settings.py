@@ -47,7 +47,9 @@ class Every(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    every: int = Field(ge=1, le=10_000_000, description="number of steps between evaluations on dev; the last is at the end")
+    every: int = Field(
+        ge=1, le=10_000_000, description="number of steps between evaluations on dev; the last is at the end"
+    )
 
 
 class TrainingSettings(Trainer):

@@ -97,9 +97,9 @@ class SimCSE(TrainingSettings, WithConstants):
     )
     loss: Literal["cross-entropy", "binary"] = added_field(
         "cross-entropy",
-        description="p is a candidate's softmax probability. cross-entropy: -log p of the positive. binary: the "
-        "mean of -log p for the positive and -log(1 - p) for each other candidate, as in MultiCSR's released "
-        "code",
+        description="p is a candidate's softmax probability. cross-entropy: -log p of the positive. binary: "
+        "the mean of -log p for the positive and -log(1 - p) for each other candidate, as in MultiCSR's "
+        "released code",
     )
     no_duplicates: bool = Field(
         False,
@@ -258,9 +258,10 @@ class SimCSE(TrainingSettings, WithConstants):
         return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model to train; a `pooling` except "own" replaces the base's modules after the transformer.
+        """Return the model to train; unless "own", `pooling` replaces all modules after the transformer.
 
-        Raises UserError if sentences would equal their own positives (no dropout), or if the base lacks needed layers.
+        Raises UserError if sentences would equal their own positives (no dropout), or if the base lacks
+        needed layers.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.building import build_encoder, build_language_model

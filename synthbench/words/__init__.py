@@ -45,11 +45,11 @@ Words = Annotated[Literal["pairs", "icu"], AfterValidator(_is_installed)]
 
 
 def words_setting() -> Any:  # noqa: ANN401 - a field of any type
-    """Return the field `words` for a component that counts or compares words; null is left out of identities."""
+    """Return the field `words` for components that count or compare words; identities leave out null."""
     return added_field(
         None,
-        description="how to split scripts without spaces between words, such as Chinese. icu: by dictionaries;"
-        " pairs: into pairs of neighbouring letters; null: not at all, and texts in such scripts are refused",
+        description="how to split scripts without spaces between words, such as Chinese. icu: by "
+        "dictionaries; pairs: into pairs of neighbouring letters; null: not at all; such texts are refused",
     )
 
 

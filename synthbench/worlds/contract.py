@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WorldSet(BaseModel, WithConstants):
-    """A data set of the world, as an experiment file describes it; the field NAME selects it."""
+    """A data set of the world, as an experiment file describes it under the world's name."""
 
     if TYPE_CHECKING:
         # Each world adds fields of its own, in its own order and with its own limits.
@@ -60,8 +60,8 @@ class RunningLLM:
 class OracleVerdict:
     """The world's verdict on one sentence or two.
 
-    `similarity` is in [0, 1]; None for single sentences, and if the world does not know a sentence. `outside`
-    are the positions of the unknown sentences.
+    `similarity` is in [0, 1]; None for single sentences, and if the world can't interpret a sentence.
+    `outside` are the positions of such sentences.
     """
 
     label: str
@@ -76,7 +76,7 @@ class Oracle(Protocol):
         """Return a verdict on each sentence, or on each pair of sentences."""
 
     def labels_for(self, num_texts: int) -> tuple[str, ...]:
-        """Return the labels that one or two sentences may get, in the order of a table's rows."""
+        """Return the labels that `num_texts` sentences (1 or 2) may get, in the order of a table's rows."""
 
     def bands(self) -> Mapping[str, tuple[float, float]]:
         """Return the range of true similarities, (from, to), of each label of two sentences."""

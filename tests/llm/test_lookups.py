@@ -48,6 +48,13 @@ def test_omitted_prefixes_and_tags_do_not_change_the_model(listed: str, model: s
         check_endpoint(endpoint(server.base_url, model))
 
 
+@pytest.mark.parametrize(("listed", "model"), [("llama3:70b", "llama3:8b"), ("llama3:70b", "llama3")])
+def test_a_listed_model_under_another_tag_is_another_model(listed: str, model: str) -> None:
+    with faulty_server(echo, models(listed)) as server, pytest.raises(UserError, match="has no model"):
+        check_endpoint(endpoint(server.base_url, model))
+    assert server.paths == ["/v1/models", f"/v1/models/{model}"]
+
+
 def test_an_unlisted_model_is_requested_by_name() -> None:
     with faulty_server(
         echo, lambda path: Reply(body=b"{}") if "huge" in path else models("a")(path)

@@ -148,7 +148,7 @@ def build_cross_encoder(
     encoder: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Train an encoder with one more layer to tell in which slots two sentences agree, and save it.
+    """Train `encoder`, with one more layer, to tell in which slots two sentences agree, and save it.
 
     So small a model can't learn to compare sentences from a few hundred gold pairs. Here it learns what large
     models know from pretraining. Each word learns whether the other sentence has an equivalent; the first
@@ -175,7 +175,7 @@ def build_cross_encoder(
 def _tokenizer(
     untrained: "PreTrainedTokenizerBase", texts: Iterator[str], num_texts: int
 ) -> "PreTrainedTokenizerBase":
-    """Train a byte-level BPE tokenizer, which covers every text and is the same every time."""
+    """Train a byte-level BPE tokenizer: it covers every text, and equal texts give an equal tokenizer."""
     trained: PreTrainedTokenizerBase = untrained.train_new_from_iterator(
         islice(texts, num_texts), vocab_size=VOCABULARY_SIZE, show_progress=False
     )
@@ -211,7 +211,7 @@ def _document_batches(
 
 
 def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int) -> Batch:
-    """Return token ids and the next token at each position, `NOT_LEARNT` where the loss ignores it."""
+    """Return token ids and next-token labels, `NOT_LEARNT` where the loss ignores a position."""
     import torch
 
     shape = (len(rows), max(map(len, rows)))
@@ -247,7 +247,7 @@ def _masked_batches(
 
 
 def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Tensor"]]) -> Iterator["Tensor"]:
-    """Yield the mean loss of masked words; only they get logits."""
+    """Yield each batch's mean loss over masked tokens; other tokens' logits are not computed."""
     from torch.nn.functional import cross_entropy
 
     for batch in batches:
@@ -258,7 +258,7 @@ def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Ten
 
 @dataclass(frozen=True)
 class _Compared:
-    """A batch of tokenised pairs; labels: 1 if the sentences agree, 0 if not, NaN if neither fills the slot.
+    """A batch of tokenised pairs; labels: 1 if the sentences agree in a slot, 0 if not, NaN if it is empty.
 
     `slots` has shape (pairs, slots); `words` has shape (pairs, tokens).
     """

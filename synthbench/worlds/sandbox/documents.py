@@ -86,7 +86,7 @@ COMPARED_RELATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SlotSpan:
-    """The characters that express a slot, and whether the pair's other sentence agrees in it."""
+    """The characters of a sentence that express a slot, and whether the other sentence agrees in the slot."""
 
     start: int
     end: int
@@ -107,7 +107,7 @@ class ComparedPair:
 
 @dataclass(frozen=True, slots=True)
 class InstructionDocument:
-    """An instruction with its first sentence, up to the opening of the second; and the continuation."""
+    """A prompt (instruction, first sentence, opening of the second sentence) and its continuation."""
 
     prompt: str
     continuation: str
@@ -119,7 +119,7 @@ def prompt(label: str, first: str, kind: str = "Task") -> str:
 
 
 def paraphrase_documents(seed: int) -> Iterator[InstructionDocument]:
-    """Yield endless documents whose second sentence always means the same: lessons in copying."""
+    """Yield endless documents whose second sentence paraphrases the first, to teach copying."""
     random = Random(f"sandbox/{VERSION}/paraphrases/{seed}")
     while True:
         yield _document(_kind(random), "same", Relation.PARAPHRASE, random)
@@ -150,7 +150,7 @@ def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
 
 
 def compared_pairs(seed: int) -> Iterator[ComparedPair]:
-    """Yield endless pairs with the slots in which they agree."""
+    """Yield endless pairs of sentences, with the slots in which their events agree."""
     random = Random(f"sandbox/{VERSION}/compared/{seed}")
     while True:
         first, second = _pair(APART, random.choice(COMPARED_RELATIONS), random)
@@ -202,7 +202,7 @@ def _pattern(spellings: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _spellings(worded: WordedEvent) -> dict[str, tuple[str, ...]]:
-    """Return the possible spellings of each slot in a sentence; a number expressed by an article has none."""
+    """Return slot -> its possible spellings in a sentence; the number "a" has none."""
     words, register = worded.wording, worded.wording.form.register
     verb = words.action
     return {

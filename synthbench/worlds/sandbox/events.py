@@ -7,11 +7,11 @@ is negated. Weights:
 - place .12: a circumstance that changes the scene;
 - attribute .06, number .05, time .05: details; in STS's guidelines, pairs that differ in one get 4 of 5.
 
-A slot that neither event fills has no weight. A slot that only one fills counts `MISSING`, half: something is
-left out, nothing contradicts. The similarity of different concepts depends on the vocabulary: high in one
-scene (potatoes and carrots), lower in one domain, 0 across domains (but `SAME_PEOPLE` for any two people).
-Negation costs as much as in SICK, where contradictions have 73 % of the relatedness of entailments (train
-split, relatedness mapped to [0, 1]: 0.65 and 0.89).
+A slot that neither event fills has no weight. A slot that only one event fills has the similarity `MISSING`
+(0.5): one event omits something, but nothing contradicts. Different objects or actions are more similar
+within one scene (potatoes and carrots) than within one domain, and have 0 across domains. Any two people
+have `SAME_PEOPLE`. Negation costs as much as in SICK, where contradictions have 73 % of the relatedness of
+entailments (train split, relatedness mapped to [0, 1]: 0.65 and 0.89).
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def slot_similarities(first: Event, second: Event) -> dict[str, float]:
 
 
 def _kinship(first: Event, second: Event) -> float:
-    """Return the similarity of two events' scenes."""
+    """Return the similarity of different objects or actions of two events, by their scenes."""
     if first.domain != second.domain:
         return 0.0
     domain = domains()[first.domain]

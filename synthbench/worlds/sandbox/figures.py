@@ -27,7 +27,7 @@ _TEST = Scope(split="test", seed=0, registers=REGISTERS, domains=domain_names())
 
 
 def lm_labels(folder: Path, num_sentences: int, kind: str = "Task") -> Iterator[tuple[str, str]]:
-    """Yield the instruction's and the true label of each text that the LM writes for test sentences.
+    """Yield (instruction's label, true label) of each text that the LM writes for a test sentence.
 
     `kind` is the prompts' first word, which determines how well the LM follows them. The LM is sampled
     without debiasing. The true label is one of `TRUE_LABELS`.
@@ -44,7 +44,7 @@ def lm_labels(folder: Path, num_sentences: int, kind: str = "Task") -> Iterator[
 
 
 def encoder_spearman(folder: Path, num_pairs: int) -> float:
-    """Return the rank correlation of cosines and true similarities on test pairs.
+    """Return Spearman's correlation of the encoder's cosines with true similarities on test pairs.
 
     Embeddings are means of token vectors.
     """

@@ -10,7 +10,7 @@ from synthbench.worlds.sandbox.figures import TRUE_LABELS, encoder_spearman, lm_
 
 
 class Figures(BaseModel):
-    """The LM's texts by instruction and true label; the encoder's rank correlation with true similarities."""
+    """The LM's texts counted by instruction and true label; the encoder's Spearman correlation with truth."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -20,7 +20,7 @@ class Figures(BaseModel):
 
 
 def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 1000) -> Figures:
-    """Measure the LM on `num_sentences` test sentences per label, the encoder on `num_pairs` test pairs."""
+    """Measure the LM on `num_sentences` test sentences per instruction, the encoder on `num_pairs` pairs."""
     return Figures(
         lm_confusion=lm_confusion(lm, num_sentences),
         lm_textbook_confusion=lm_confusion(lm, num_sentences, "Textbook"),
@@ -29,5 +29,5 @@ def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 
 
 
 def lm_confusion(folder: Path, num_sentences: int, kind: str = "Task") -> Confusion:
-    """Return the LM's texts by instruction (columns) and true label (rows)."""
+    """Count the LM's texts by instruction (columns) and true label (rows)."""
     return confusion(lm_labels(folder, num_sentences, kind), rows=TRUE_LABELS, columns=list(INSTRUCTIONS))

@@ -21,7 +21,7 @@ SETTINGS_OF_CONTENT = ("seed", "noise", "unread", "habits", "refusals", "empty",
 
 
 class LLMSettings(WorldLLMSettings):
-    """Settings of the answers, which are the same for equal requests, and of the service's faults."""
+    """Settings of the answers and of the service's faults; equal requests get equal answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -33,31 +33,47 @@ class LLMSettings(WorldLLMSettings):
         0.0,
         ge=0,
         le=1,
-        description="share of paraphrases, contradictions and questions for another text than requested",
+        description="share of paraphrases, contradictions and questions made from another text than the given"
+        " one",
     )
     habits: float = Field(
         0.6,
         ge=0,
         le=1,
         description="share of answers with the prompt's habits: few topics, sentence forms and kinds of"
-        " change; share of judgements that shared words influence",
+        " change; share of judgements that word overlap influences",
     )
     refusals: float = Field(0.0, ge=0, le=1, description='share of answers like "I cannot paraphrase ..."')
     empty: float = Field(0.0, ge=0, le=1, description="share of answers without any text")
     malformed: float = Field(
-        0.0, ge=0, le=1, description="share of answers with a preamble, quotes, or wrong numbering or count"
+        0.0,
+        ge=0,
+        le=1,
+        description="share of answers in a wrong form: with a preamble or quotes, a wrong numbering or count,"
+        " or invalid JSON",
     )
     latency: float = Field(0.0, ge=0, le=600, description="seconds before every answer")
     rate_limited: float = Field(0.0, ge=0, le=1, description="share of requests refused with 429")
-    retry_after: int = Field(1, ge=0, description="seconds to wait, in the header Retry-After of 429s")
+    retry_after: int = Field(
+        1, ge=0, description="seconds in the header Retry-After of the 429s of `rate_limited`"
+    )
     server_errors: float = Field(0.0, ge=0, le=1, description="share of requests answered with 500")
     drops: float = Field(0.0, ge=0, le=1, description="share of connections closed without an answer")
-    max_faults_in_a_row: int = Field(4, ge=1, description="maximum of faults in a row for a request")
+    max_faults_in_a_row: int = Field(
+        4,
+        ge=1,
+        description="maximum number of consecutive faults for a request, without 429s of"
+        " `requests_per_minute`",
+    )
     faults_by: Literal["attempt", "arrival"] = Field(
-        "attempt", description="faults are drawn by request and attempt, or by order of arrival"
+        "attempt",
+        description="what faults depend on. attempt: the request and the number of its attempt; arrival: the"
+        " order in which requests arrive",
     )
     requests_per_minute: int | None = Field(
-        None, ge=1, description="requests answered within 60 s, others get 429; null: no limit"
+        None,
+        ge=1,
+        description="maximum number of answers within 60 s, further requests get 429; null: no limit",
     )
 
     @model_validator(mode="after")

@@ -201,7 +201,7 @@ class Answers:
         return self.body.get("temperature") == 0
 
     def choice(self, index: int) -> str:
-        """Return one choice's text; at temperature 0 all choices are equal."""
+        """Return the text of the choice `index`; at temperature 0 all choices are equal."""
         kind, random = self._drawn(index)
         if kind is Kind.REFUSAL:
             return random.choice(_REFUSALS[self.ask.task])
@@ -275,7 +275,7 @@ class Answers:
         return JSONWriter(random, self._habits, settings.habits, settings.noise).answer(ask)
 
     def _new_sentences(self, random: Random) -> list[str]:
-        """Return distinct sentences on the topics; each is off topic with probability `noise`.
+        """Return distinct sentences on the requested topics; each is off topic with probability `noise`.
 
         All are of the train split: training text must not contain what models are tested on.
         """

@@ -13,9 +13,9 @@ _MEANING = re.compile(r"\s*\(.*\)$")
 
 
 def choices(ask: ChoiceAsk, random: Random) -> str:
-    """Return JSON, key -> chosen option: its number, or its text without a final explanation in brackets.
+    """Return JSON, key -> chosen option: its number, else its text without a final explanation in brackets.
 
-    Among numbered options, such as personas, it prefers those that suit the domains of the passage.
+    Among numbered options, such as personas, those that suit the domains of the passage are preferred.
     """
     domains = {known.event.domain for known in sentences_told(ask.passage)}
     chosen: dict[str, int | str] = {}

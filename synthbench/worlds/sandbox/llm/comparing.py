@@ -1,4 +1,4 @@
-"""Questions about sentences, or a question and a passage, with fixed answers: yes or no, or a grade."""
+"""Judgements on sentences, or on a question and a passage: yes or no, or a grade."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from synthbench.worlds.sandbox.relevance import relevance_of
 SAME = 0.9
 """The least similarity of two sentences with the same meaning; equal to the oracle's."""
 RELATED = 0.5
-"""From here to below SAME, sentences contradict each other: they can't both be true of one event."""
+"""Sentences with a similarity from RELATED to below SAME count as contradicting each other."""
 HABITUAL_SAME = 0.7
 """Threshold on the mean of similarity and word overlap from which a judge with habits answers "the same"."""
 REFUSALS = (
@@ -106,7 +106,7 @@ def beliefs(asked: ComparisonTask, random: Random, *, noise: float, habits: floa
     """Return the probability of each permitted answer; `judgement` gives the likeliest one.
 
     A judge is less sure the nearer a case is to the next answer. With probability `noise`, a wrong answer
-    gets `WRONG` of the probability. How sure real LLMs are is not known; this is an assumption.
+    gets at least the probability `WRONG`. How sure real LLMs are is not known; this is an assumption.
     """
     is_habitual, is_wrong = random.random() < habits, random.random() < noise
     if asked.scale is None:
@@ -179,7 +179,7 @@ def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
 
 
 def _yes_value(asked: ComparisonTask, *, is_habitual: bool) -> tuple[float, float]:
-    """Return the similarity or relevance (`_value`), and the least value that counts as "the same"."""
+    """Return the similarity or relevance (`_value`), and the threshold from which it means "the same"."""
     return _value(asked, is_habitual=is_habitual), HABITUAL_SAME if is_habitual else SAME
 
 
@@ -195,7 +195,7 @@ def _value(asked: ComparisonTask, *, is_habitual: bool) -> float:
 
 
 def _similarity(texts: Sequence[str], *, is_habitual: bool) -> float:
-    """Return the similarity of two sentences; for a single one 1 if it is in the grammar, else 0."""
+    """Return the similarity of two sentences; for a single sentence, 1 if it is in the grammar, else 0."""
     known = [read_sentence(text) for text in texts]
     if len(texts) == 1:
         return float(known[0] is not None)
@@ -214,7 +214,7 @@ def _shared_words(first: str, second: str) -> float:
 def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
     """Return the sentences in a message, and the message without them.
 
-    Sentences have labels at the start of lines; if none does, quotes; if none does, labels within lines.
+    Sentences are found by labels at line starts; without any, by quotes; without these, by labels in lines.
     """
     for form in (_LABELLED, _QUOTED, _IN_LINE):
         found = ["".join(filter(None, match.groups())) for match in form.finditer(text)]
@@ -226,7 +226,7 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _scale(instruction: str) -> tuple[int, int] | None:
-    """Return the lowest and highest grade; other ranges, as of lengths, are no scale."""
+    """Return the lowest and highest grade, None without a scale; other ranges, as of lengths, don't count."""
     for sentence in _SENTENCE_ENDS.split(instruction):
         found = _SCALE.search(sentence)
         if found and _GRADING.search(sentence) and int(found[1]) < int(found[2]):

@@ -31,7 +31,7 @@ class Trouble:
 
 
 class ServiceFaults:
-    """Draws faults for requests in order of arrival; thread-safe."""
+    """Draws a fault, or none, for each request that arrives; thread-safe."""
 
     def __init__(self, settings: LLMSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
@@ -43,7 +43,7 @@ class ServiceFaults:
         self._served: deque[float] = deque()
 
     def on_arrival(self, request: str) -> Trouble | None:
-        """Return the fault of a request's next attempt, None if it is answered; `request` is its digest."""
+        """Return the fault of a request's next attempt, None for an answer; `request` is a digest."""
         with self._lock:
             trouble = self._drawn(request)
             if trouble is not None:
@@ -75,7 +75,7 @@ class ServiceFaults:
         return None
 
     def _over_the_limit(self) -> Trouble | None:
-        """Count the answers of the last minute, and refuse those above the limit."""
+        """Return a 429 if the last minute's answers reach the limit; else count one more and return None."""
         limit = self.settings.requests_per_minute
         if limit is None:
             return None

@@ -1,4 +1,4 @@
-"""Fill masked words: the words left determine the event, everything else is drawn."""
+"""Fill masked words: the unmasked words determine slots of the event, all other slots are drawn."""
 
 import re
 from dataclasses import replace
@@ -35,7 +35,8 @@ def masked_in(text: str) -> str:
 def filled(masked: str, random: Random) -> str:
     """Return a sentence of the grammar, of the train split, that keeps the recognised words.
 
-    In a text outside the grammar, each mask becomes a filler word, such as "new".
+    If no draw with these words is of the train split, the event is any of the domain. In a text outside the
+    grammar, each mask becomes a filler word, such as "new".
     """
     left = masked.replace(MASK, " ").lower()
     register: Register = "captions" if masked.rstrip().endswith((".", MASK)) else "headlines"
@@ -54,7 +55,7 @@ def filled(masked: str, random: Random) -> str:
 
 
 def _event(name: str, known: dict[str, Any], left: str, random: Random) -> Event:
-    """Draw an event of a domain, keeping the slots in `known`."""
+    """Draw an event with the slots in `known`; an action that does not suit the object is redrawn."""
     domain, event = domains()[name], draw_event([name], random)
     if "object" not in known and "action" in known:
         scenes = [scene for scene in domain.scenes if known["action"] in scene.actions]
@@ -80,7 +81,7 @@ def _known(name: str, left: str) -> dict[str, Any]:
 
 
 def _mentioned(concepts: Concepts, left: str) -> str | None:
-    """Return the concept with the longest word that occurs in `left`, in any form; None without one."""
+    """Return the concept whose word in `left`, in any form, is the longest; None if no concept occurs."""
     found = [
         (len(word), name)
         for name, concept in concepts.items()
@@ -92,6 +93,6 @@ def _mentioned(concepts: Concepts, left: str) -> str | None:
 
 @cache
 def _pattern(word: str) -> re.Pattern[str]:
-    """Return a pattern of a word's forms: its beginning, without article and silent e."""
+    """Return a pattern of a word's forms: the word without article and final e, and any ending."""
     bare = re.sub(r"^(?:a|an|the|some) ", "", word)
     return re.compile(rf"\b{re.escape(bare.removesuffix('e'))}")

@@ -23,8 +23,8 @@ Asked = tuple[str, Event]
 def graded_documents(ask: GradedAsk, random: Random, *, noise: float) -> str:
     """Return a JSON object with a document for each level, the most relevant first.
 
-    The first answers the query, the last is of another domain; between them are documents that answer in
-    part, and others of the query's domain. With probability `noise` a document is of a random level.
+    From the first to the last level, documents answer the query, answer in part, are of the query's domain
+    only, or are of another domain. With probability `noise` a document is of a random level.
     """
     asked = _asked(ask.query, random)
     found: dict[str, str] = {}
@@ -39,7 +39,10 @@ def graded_documents(ask: GradedAsk, random: Random, *, noise: float) -> str:
 
 
 def _asked(query: str, random: Random) -> Asked | None:
-    """Return what a query asks for (a sentence: a random slot); None outside the grammar's train split."""
+    """Return the slot and event that a query asks for; None if it isn't from the grammar's train split.
+
+    A query that is a sentence asks for a random slot.
+    """
     for slot, event in events_asked_for(query, random):
         if split_of(event) == "train":
             return slot, event
@@ -50,7 +53,7 @@ def _asked(query: str, random: Random) -> Asked | None:
 
 
 def _told(kind: int, asked: Asked, random: Random) -> Event:
-    """Return the event of a document: 0 answers, 1 answers in part, 2 is of the domain, 3 of another one."""
+    """Return a document's event, by kind: 0 answers, 1 answers in part, 2 same domain, 3 another domain."""
     slot, event = asked
     if kind == 0:
         return event
@@ -65,7 +68,7 @@ def _told(kind: int, asked: Asked, random: Random) -> Event:
 
 
 def _can_be(event: Event) -> bool:
-    """Return whether the event's action is possible in the scene of its object."""
+    """Return whether the event's action is among those of its object's scene."""
     return event.action in domains()[event.domain].scene(event.object).actions
 
 
@@ -89,7 +92,7 @@ def _text(told: Event, asked: Asked, num_sentences: int, random: Random) -> str:
 
 
 def _unread(query: str, kind: int, random: Random) -> str:
-    """Return a document for a query outside the grammar, with fewer of its words on lower levels."""
+    """Return a document for a query outside the grammar; less relevant ones share fewer words with it."""
     words = query.split()
     said = " ".join(words[: max(1, round(len(words) * (1 - kind / (_KINDS - 2))))])
     openings = ("In short: ", "As is often asked: ", "Beside other matters: ")

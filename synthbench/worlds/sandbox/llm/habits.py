@@ -41,7 +41,7 @@ _COPIED_SLOTS = ("quantity", "attribute", "agent", "object", "place", "time")
 
 
 def prompt_of(messages: Sequence[Message], asked: str) -> str:
-    """Return a hash that identifies a prompt: of all messages without the final sentence to work on."""
+    """Return a prompt's id: a hash of all messages, without the last occurrence of the sentence `asked`."""
     texts = [text for _, text in messages]
     last = max((place for place, text in enumerate(texts) if asked and asked in text), default=None)
     if last is not None:
@@ -93,7 +93,7 @@ class Habits:
     def _wording(
         self, event: Event, register: Register, random: Random, but_not: Form | None = None
     ) -> Wording:
-        """Draw a wording of a favourite form; if none suits the event, of the next-ranked form."""
+        """Draw a wording in a favourite form; if no favourite suits the event, in one of the next rank."""
 
         def rank(wording: Wording) -> int:
             return len(FORMS) if wording.form == but_not else self._forms[wording.form]
@@ -128,7 +128,7 @@ class Habits:
 
     @cached_property
     def _forms(self) -> dict[Form, int]:
-        """Ranks of the forms: per register the favourites have 0, the same number of others 1, and so on."""
+        """Form -> rank: per register, the `NUM_FORMS` favourites have rank 0, the next as many 1, ..."""
         ranks: dict[Form, int] = {}
         num_ranked: dict[Register, int] = {}
         for form in self._ordered(FORMS, "forms"):
@@ -145,7 +145,7 @@ class Habits:
 
 
 def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
-    """Return the slots that differ, as in `DECISIVE_CHANGES`; ("polarity",) if just one event is negated."""
+    """Return the slots that differ, as in `DECISIVE_CHANGES`; ("polarity",) if only one event is negated."""
     if event.is_negative != other.is_negative:
         return _DENIAL
     slots = ("action", "agent", "object")

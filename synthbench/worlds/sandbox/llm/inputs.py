@@ -78,7 +78,7 @@ class _Cue:
 
 
 def leaning(instruction: str) -> float:
-    """Return what an instruction asks for: above 0 the same meaning, below 0 another one, 0 unclear.
+    """Return a number above 0 if an instruction asks for the same meaning, below 0 for another; 0: unclear.
 
     A negated cue counts for the other side ("does not mean the same").
     """
@@ -91,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def _cues(text: str) -> Iterator[_Cue]:
-    """Yield all cues but those within a longer or heavier cue, so that nothing counts twice."""
+    """Yield all cues except those within a longer or heavier cue, so that none counts twice."""
     found = [
         _Cue(match.start(), match.end(), weight)
         for weight, pattern in _PATTERNS
