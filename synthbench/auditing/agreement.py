@@ -48,7 +48,7 @@ def raw_agreement(answers: Sequence[Answers]) -> float | None:
 
 
 def cohen_kappa(answers: Sequence[Answers]) -> float | None:
-    """Return Cohen's kappa (1960) over the items that both annotators answered; None below two labels."""
+    """Return Cohen's kappa (1960) over items that both annotators answered; None for a single label."""
     from sklearn.metrics import cohen_kappa_score
 
     both = [row for row in map(_given, answers) if len(row) == 2]
@@ -62,7 +62,7 @@ def krippendorff_alpha(answers: Sequence[Answers]) -> float | None:
 
     1 - observed / expected disagreement, by coincidences (Krippendorff 2011, "Computing Krippendorff's
     Alpha-Reliability"): each ordered pair of an item's m answers has the weight 1 / (m - 1). None if all
-    answers are one label, or no item has two.
+    answers are one label, or no item has two answers.
     """
     coincidences: dict[tuple[str, str], float] = defaultdict(float)
     for row in map(_given, answers):

@@ -78,9 +78,8 @@ def confusion(labels: Iterable[tuple[str, str]], rows: Sequence[str], columns: S
 def correlation(scores: Mapping[str, tuple[float, float]]) -> Correlation | None:
     """Return the rank correlation of two numbers per item; None if either number is the same for all items.
 
-    `scores` maps an item's id to its two numbers.
-    The interval is Fisher's with the standard error of Bonett and Wright (2000), whose coverage holds for
-    rank correlations; ties make it a little too narrow.
+    `scores` maps an item's id to its two numbers. The interval is Fisher's with the standard error of Bonett
+    and Wright (2000), whose coverage holds for rank correlations; ties make it a little too narrow.
     """
     from scipy.stats import spearmanr
 

@@ -28,7 +28,7 @@ class Audit(BaseModel):
     judge: str
     question: str = ""
     num_records: int
-    num_items: int = Field(description="items judged, or given to annotators; a triplet is two")
+    num_items: int = Field(description="items judged, or given to annotators; a triplet gives two items")
     num_unanswered: int = Field(0, description="items without an answer; shares do not count them")
     missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> items left blank")
     num_failures: int

@@ -1,1 +1,1 @@
-"""Base layer of every package: errors, durable files, processes, escaping and redaction."""
+"""Base layer that all other packages use: errors, durable files, processes, escaping and redaction."""

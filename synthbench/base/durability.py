@@ -108,9 +108,9 @@ def read_sealed(
 ) -> dict[str, Any]:
     """Return the mapping that `write_sealed` wrote.
 
-    Content without a checksum is damaged, unless `is_of_earlier_version` returns that it was written before
-    checksums existed.
-    Raises FileNotFoundError, DamagedFileError, or UserError if the file can't be read now.
+    `is_of_earlier_version` returns True for content written before checksums existed; other content without a
+    checksum counts as damaged. Raises FileNotFoundError, DamagedFileError, or UserError if the file can't be
+    read now.
     """
     return unseal(sealed_bytes(file), is_of_earlier_version=is_of_earlier_version)
 

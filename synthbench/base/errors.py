@@ -55,7 +55,7 @@ def first_fault(error: "ValidationError") -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" if a known word is similar, else "; known: ..." with all of them."""
+    """Return "; did you mean 'x'?" if a known word is similar, else "; known: ..." with all known words."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

@@ -1,8 +1,8 @@
 """Defaults and constants that decide results, and the rule by which they enter identities.
 
-An identity leaves out a newer setting, or a constant of the code, while it has its first value. That first
-value is a literal that is written once and never changed (`frozen`). A changed default or constant therefore
-changes the identity, and no store serves results of the old value.
+An identity leaves out a setting added later, or a constant of the code, as long as its value is the first
+one. This first value is a literal that is written once and never changed (`frozen`). A changed default or
+constant therefore changes the identity, and no store serves results of the old value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Omitted:
-    """Test of a field's value: identities and files leave out the field if it has this value."""
+    """Test of whether a field has the given value, at which identities and files leave out the field."""
 
     value: Any
 
@@ -35,10 +35,10 @@ class Omitted:
 
 
 def added_field(frozen: Any, description: str = "", **options: Any) -> Any:  # noqa: ANN401 - of the field's type
-    """Declare a setting that came in later; identities and files leave it out while it is `frozen`.
+    """Declare a setting added after others; identities and files leave it out while its value is `frozen`.
 
-    `frozen` is its first default, which never changes; `options` are passed to pydantic's `Field`. Pass a
-    `default` if today's differs.
+    `frozen` is the setting's first default and never changes; `options` are passed to pydantic's `Field`.
+    Pass `default` if today's default is not `frozen`.
     """
     return Field(**{"default": frozen, **options}, description=description, exclude_if=Omitted(frozen))
 

@@ -40,10 +40,10 @@ def disable_telemetry() -> None:
 def wait_idly() -> None:
     """Let idle OpenMP threads sleep soon, unless the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
 
-    By default idle threads spin: they poll for work. Beside other busy processes, two spinning threads take 4
-    to 25 times as long as one thread. With a short spin, two threads take as long as one there, and 5 to 40 %
-    longer than by default on idle cores (benchmarks/waiting.py). Results do not change. GNU's OpenMP, which
-    torch for Linux uses, reads GOMP_SPINCOUNT when torch is imported.
+    By default idle threads spin: they poll for work. Beside other busy processes, a small training by two
+    threads took 1.5 to 2.9 times as long as with a short spin. On idle cores it took from 10 % more to 25 %
+    less (benchmarks/waiting.py, on two machines). Results do not change.
+    GNU's OpenMP, which torch for Linux uses, reads GOMP_SPINCOUNT when torch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
@@ -80,7 +80,7 @@ def usable_cores() -> int:
 
 
 def threads_each(num_processes: int) -> int:
-    """Return how many threads each of `num_processes` gets: at least 1, at most OMP_NUM_THREADS."""
+    """Return how many threads each of `num_processes` processes gets: at least 1, at most OMP_NUM_THREADS."""
     return max(1, min([usable_cores() // num_processes, *_limit()]))
 
 

@@ -1,8 +1,8 @@
 """Mask keys, tokens and passwords in every text for terminal, reports, MLflow, cards and logs.
 
 A secret is recognised by the name before it (`--api-key`, `?sig=`, PGPASSWORD=), by its position (the user
-part of a URL, a header), by its form (`hf_...`), or as the value of an environment variable whose name
-`is_secret`.
+part of a URL, a header), by its form (`hf_...`), or as the value of an environment variable with a
+secret's name (`is_secret`).
 """
 
 import os

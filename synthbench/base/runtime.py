@@ -140,8 +140,8 @@ class Runtime(BaseModel):
         Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
     ] = Field(
         {},
-        description="kind of stage -> resources that each such stage reserves, such as `train: {gpus: 0.5}`: "
-        "on a cluster, of a node; with `--jobs`, only `gpus`, of this machine",
+        description="kind of stage -> what each stage of this kind reserves, such as `train: {gpus: 0.5}`: "
+        "resources of a cluster's node, or with `--jobs` GPUs of this machine",
     )
 
     def num_sequences(self, device_type: str) -> int:

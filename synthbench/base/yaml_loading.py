@@ -1,4 +1,4 @@
-"""Load untrusted YAML; errors name the line of anything but plain data, or of data slow to load."""
+"""Load untrusted YAML; refuse, naming the line, anything but plain data, and data that load slowly."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -239,7 +239,7 @@ def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:
 
 
 def _children(node: Node, key: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
-    """Yield the keys and values of a mapping, or the items of a list, each with its path."""
+    """Yield the keys and values of a mapping, or the items of a list, each with the key or the index."""
     if node.id == "mapping":
         names: set[str] = set()
         for name, value in node.value:

@@ -1,4 +1,4 @@
-"""BM25: texts that share rare words; the one implementation for samplers and miners."""
+"""BM25 search for texts that share rare words, used by all samplers and miners."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ __all__ = ["WordNeighbours", "nearest_by_words"]
 class WordNeighbours:
     """The texts nearest to each query by BM25, best first: at most k, each sharing a word with the query.
 
-    `num_lacking` counts, over all queries, the neighbours missing because too few texts share a word.
+    `num_lacking` is the number of neighbours missing to k, summed over all queries, because too few texts
+    share a word with the query.
     """
 
     indices: Sequence[Sequence[int]]
@@ -26,10 +27,10 @@ def nearest_by_words(
     queries: Sequence[str] | None = None,
     split: Splitter = words_between_spaces,
 ) -> WordNeighbours:
-    """Return the k best texts for each query by BM25, or fewer if fewer share a word with it.
+    """Return the k best texts for each query by BM25, or fewer if fewer share a word with the query.
 
     Ties go to the lower index. Without `queries` each text is a query, and is never its own neighbour. Raises
-    ValueError if there are fewer than k texts.
+    ValueError unless 1 <= k <= number of texts, or k < number of texts without `queries`.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The nearest texts of every query by BM25, scored as rank-bm25's BM25Okapi does, but in blocks."""
+"""The nearest texts of every query by BM25, with rank-bm25's BM25Okapi scores computed in blocks."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ class BM25Index:
 
     Queries are other texts, or the sentences themselves, which are never their own neighbours.
 
-    rank-bm25 counts words and computes idf. This class replaces its scoring of one word of one query at a
-    time. Some words that occur in at least half of the sentences get an idf of 0 or below from rank-bm25;
-    here they get 0.25 x the mean idf, or 0.01 if the mean is not above 0. So every shared word adds to a
-    score, and a score of 0 means that no word is shared.
+    The package rank-bm25 counts words and computes idf, but scores one word of one query at a time. This
+    class scores blocks of queries instead. rank-bm25 gives some words in at least half of the sentences an
+    idf of 0 or below; here such words get 0.25 x the mean idf, or 0.01 if the mean is not above 0. So every
+    shared word adds to a score, and a score of 0 means that no word is shared.
 
     Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
-    then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. A score
-    is off by at most 2^-52 of the index's greatest possible score for each word of the query.
+    then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. For
+    each word of a query, rounding changes a score by at most 2^-51 of the index's greatest possible score.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class BM25Index:
     def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
         """Return indices and scores of the k best sentences of every query, each of shape (queries, k).
 
-        Best first; ties go to the lower index. Sentences that share no word with the query score 0 and only
-        fill up rows: they are no neighbours. Raises ValueError unless 1 <= k < num_sentences; with separate
-        queries, k may equal num_sentences.
+        Best first; ties go to the lower index. Sentences with score 0 share no word with the query: they are
+        no neighbours and only fill up the row to k. Raises ValueError unless 1 <= k < num_sentences; with
+        separate queries, k may equal num_sentences.
         """
         if not 1 <= k <= self.num_sentences - self._is_own:
             raise ValueError(f"k = {k} of {self.num_sentences} sentences")
@@ -90,7 +90,7 @@ class BM25Index:
         return ids, scores
 
     def scorer(self, number: type[Number]) -> "_Scorer[Number]":
-        """Return a scorer that computes in `number`'s precision, float32 or float64."""
+        """Return a scorer that computes in the precision `number`, float32 or float64."""
         return _Scorer(self._counts, self._weights, number)
 
     @cached_property
@@ -103,7 +103,7 @@ class BM25Index:
     def _candidates(
         self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
     ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
-        """Return pairs of a query and each sentence that may be among its k best, as two arrays of indices.
+        """Return pairs of a query and a sentence that may be among the query's k best, as two index arrays.
 
         A query with more than CROWD * k candidates gets no pairs: all its scores are computed exactly.
         """
@@ -122,14 +122,14 @@ class BM25Index:
         return scores
 
     def _of_others(self, scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
-        """Return the scores with -inf where a query is the sentence itself; changes them in place."""
+        """Return `scores`, set to -inf in place where a query is the sentence itself."""
         if self._is_own:
             scores[np.arange(len(queries)), queries] = -np.inf
         return scores
 
 
 class _Scorer(Generic[Number]):
-    """Scores in one precision: a dense product for frequent words, added postings for rare ones."""
+    """Computes scores in one precision: a dense product for frequent words plus postings for rare words."""
 
     def __init__(self, counts: sparse.csr_array, weights: sparse.csr_array, number: type[Number]) -> None:
         document_frequency = np.bincount(weights.indices, minlength=weights.shape[1])
@@ -145,7 +145,7 @@ class _Scorer(Generic[Number]):
     def scores(self, queries: "NDArray[np.intp]") -> "NDArray[Number]":
         """Return all sentences' scores for each query, shape (len(queries), number of sentences).
 
-        The next call overwrites them, since allocating fresh memory would take as long as filling it.
+        The next call overwrites the array: a new array would take as long to allocate as to fill.
         """
         if len(queries) > len(self._buffer):
             self._buffer = np.empty((len(queries), self._buffer.shape[1]), self._number)
@@ -172,7 +172,7 @@ def _blocks(indices: "NDArray[np.intp]", size: int) -> "Iterator[NDArray[np.intp
 
 
 def _counts_in(texts: Sequence[Mapping[str, int]], vocabulary: Iterable[str]) -> sparse.csr_array:
-    """Return word counts of texts, shape (texts, vocabulary), in the vocabulary's order."""
+    """Return the texts' word counts, shape (texts, vocabulary); words outside the vocabulary do not count."""
     column = {word: index for index, word in enumerate(vocabulary)}
     known = [{column[word]: number for word, number in text.items() if word in column} for text in texts]
     starts = np.concatenate([[0], np.cumsum([len(text) for text in known])])
@@ -223,7 +223,8 @@ def _largest_errors(counts: sparse.csr_array, greatest: "NDArray[np.float64]") -
 
     A sum of m products in any order is off by at most g / (1 - g) times the sum of their absolute values.
     Here g = (m + 1) 2^-24, since each weight is rounded, too (Higham, Accuracy and Stability of Numerical
-    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding covers its own errors.
+    Algorithms, 2002, section 3.1). `greatest` bounds the sum of absolute values, for each query; adding 1 to
+    m covers the rounding errors of `greatest`.
     """
     growth = (counts.sum(axis=1) + 2) * 2.0**-24
     errors: NDArray[np.float64] = growth / (1 - growth) * greatest

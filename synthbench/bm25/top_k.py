@@ -12,7 +12,7 @@ GROUPS = 128  # maxima per row, at least, from which the k-th best score is boun
 
 
 def greatest(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDArray[Number]]":
-    """Return columns and values of each row's k greatest scores; ties go to the lower column."""
+    """Return columns and values of each row's k greatest scores; of equal scores, the lower column first."""
     import numpy as np
 
     bound = lower_bound(scores, k)
@@ -29,7 +29,7 @@ def first_of_each(
 ) -> "tuple[NDArray[np.intp], NDArray[Number]]":
     """Return columns and values of the k greatest candidates of each row; ties go to the lower column.
 
-    `rows` is sorted and has every row at least k times.
+    `rows` is sorted and holds every row number at least k times.
     """
     import numpy as np
 
@@ -39,7 +39,7 @@ def first_of_each(
 
 
 def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return, for each element, the number of marked elements from the start of its row up to itself."""
+    """Return, for each element, the number of marked elements in its row up to this element, included."""
     import numpy as np
 
     counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
@@ -47,7 +47,7 @@ def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDA
 
 
 def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return the first position of each row number in the sorted `rows`, which has each at least once."""
+    """Return the first position of each row number in `rows`, sorted numbers from 0 without gaps."""
     import numpy as np
 
     starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
@@ -57,7 +57,7 @@ def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
 def lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
     """Return a lower bound on each row's k-th greatest score that few scores exceed, shape (rows, 1).
 
-    It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
+    The bound is one of the scores: the k-th greatest of the maxima of at least k disjoint groups of columns.
     """
     import numpy as np
 

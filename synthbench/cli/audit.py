@@ -1,4 +1,4 @@
-"""`synthbench data audit`: compare intended labels with those of an oracle or of people."""
+"""`synthbench data audit`: compare intended labels with judgements by an oracle, people or gold scores."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,10 +52,10 @@ def audit(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the labels that a method intended with judged ones.
+    """Compare a method's intended labels with judgements by an oracle, people or gold scores.
 
     Give one of --oracle, --write, --read and --gold. The table has the intended labels as columns (scores, or
-    positive and negative for triplets) and the judged ones as rows.
+    positive and negative for triplets) and the judged labels as rows.
     """
     _check_mode({"--oracle": oracle, "--write": write, "--read": read, "--gold": gold})
     _check_options(write, read, {"--question": question, "--labels": labels}, (sample, json_file))
@@ -84,7 +84,7 @@ def _check_options(
     asked: Mapping[str, str | None],
     rest: tuple[int | None, Path | None],
 ) -> None:
-    """Raise UserError for options that would have no effect."""
+    """Raise UserError for options that have no effect in the chosen mode."""
     sample, json_file = rest
     for name, value in asked.items():
         if value is not None and write is None:

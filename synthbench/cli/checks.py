@@ -46,7 +46,7 @@ MOST_MESSAGES = 20
 
 
 def _without_profile(given: Given) -> Iterator[str]:
-    """Yield notes on the file without its profile: its faults, or that it is valid, and missing API keys."""
+    """Yield notes on the file without --profile: all faults, or "valid" and the missing API keys."""
     from synthbench.config.environment_checks import missing_keys
     from synthbench.config.load import load_experiment
 
@@ -72,7 +72,7 @@ def doctor(
 ) -> None:
     """Check the installation, devices, folders and tracking server, and say what to do.
 
-    Changes nothing and contacts only your tracking server; `run` itself checks an experiment's LLM first.
+    Changes nothing and contacts only your tracking server. `run` checks an experiment's LLM.
     Exit code 2 if a problem would end a run.
     """
     from synthbench.cli.diagnosis import Level, diagnose

@@ -21,7 +21,7 @@ def compare(
     first: Annotated[str, typer.Argument(metavar="A", help=WHICH)],
     second: Annotated[str, typer.Argument(metavar="B", help="The other result, given in the same way as A.")],
 ) -> None:
-    """Compare two experiments, or two results of one: each row of B minus the same row of A.
+    """Compare two experiments, or two results of one experiment: each row of B minus the same row of A.
 
     Computes nothing. Intervals and p values are computed as in reports (docs/statistics.md).
     """
@@ -62,7 +62,7 @@ def _result(named: str) -> "ExperimentResult":
 
 
 def _name_and_number(named: str) -> tuple[str, int]:
-    """Return "study~2" as ("study", 2)."""
+    """Split "study~2" into ("study", 2), and "study" into ("study", 0)."""
     found = _RESULT.match(named)
     return (found[1], int(found[2])) if found else (named, 0)
 
@@ -73,7 +73,7 @@ def _earlier(named: str) -> str:
 
 
 def _experiment(name: str) -> str:
-    """Return the name of the experiment if `name` is a file, else `name` itself."""
+    """Return the experiment's name in the file if `name` is a .yaml or .yml file, else `name` itself."""
     from synthbench.config.documents import read_document
 
     if not name.endswith((".yaml", ".yml")):

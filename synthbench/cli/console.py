@@ -1,4 +1,4 @@
-"""Shared terminal code of the commands: width, and the end of an interrupted process."""
+"""Shared terminal code of the commands: console, tables, and exit codes of interrupted processes."""
 
 import signal
 import sys
@@ -30,7 +30,7 @@ def print_table(
     words: Sequence[int] = (0,),
     **style: Any,  # noqa: ANN401 - what rich's Table takes
 ) -> None:
-    """Print a table. A None line is a rule; columns are right-aligned, except the text columns `words`."""
+    """Print a table. None in `lines` draws a rule; columns are right-aligned, except those in `words`."""
     from rich.table import Table
     from rich.text import Text
 

@@ -62,8 +62,9 @@ def contamination(
     """Show which test sentences and pairs are in training data.
 
     A test sentence is found if a training sentence is equal; is equal without case, punctuation and white
-    space; shares 13 successive words with it (all words, if it has fewer); or is a near-duplicate by
-    MinHash. DATASET may also be a .txt file with one sentence per line. Folders may be larger than memory.
+    space; shares 13 successive words with it (all words, if the test sentence has fewer); or is a
+    near-duplicate by MinHash. DATASET may also be a .txt file with one sentence per line. A data set's folder
+    may be larger than memory.
     """
     from synthbench.data.contamination import TestIndex, search
     from synthbench.data.streaming import text_batches

@@ -56,9 +56,9 @@ def export(
     passages: Annotated[Path | None, typer.Option(metavar="DATASET", help=PASSAGES_HELP)] = None,
     force: Force = False,
 ) -> None:
-    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`.
+    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format that `list importers` shows.
 
-    `--format beir` makes a retrieval test set of pairs of a question and its passage (docs/documents.md).
+    `--format beir` turns pairs of a question and its passage into a retrieval test set (docs/documents.md).
     """
     from synthbench.data.beir import BEIR, write_retrieval_task
     from synthbench.data.exchange import ExportFormat, check_name, export_dataset, num_formulas, replacing
@@ -109,9 +109,9 @@ def import_(
     """Check a file of records and make a data set of it.
 
     Columns: sentence1, sentence2 and score in [0, 1]; anchor and positive, optionally negative; query,
-    candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is reported.
-    For other column names, score ranges and class labels use --column, --score-range and --score, also with
-    .parquet and .txt. An experiment reads such files directly (`file:`).
+    candidates and grades in [0, 1] (both lists, in .csv and .tsv as JSON); or sentence. Every faulty line is
+    reported. For other column names, score ranges and class labels use --column, --score-range and --score,
+    also with .parquet and .txt. An experiment can read the same files directly (`file:`).
     """
     from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file

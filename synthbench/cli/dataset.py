@@ -1,4 +1,4 @@
-"""The DATASET argument of commands: finding and reading it, and the encoder that compares its sentences."""
+"""The DATASET argument of commands: find and read the data set, and load the encoder for its sentences."""
 
 import json
 from collections.abc import Mapping
@@ -43,9 +43,10 @@ def write_json(file: Path | None, figures: Mapping[str, object]) -> None:
 
 
 def found(dataset: Path) -> tuple[Path, str]:
-    """Return a data set's location and title: its path, or the beginning of a stored stage's identity.
+    """Return a data set's path and title; `dataset` is a path or the beginning of a cached stage's identity.
 
-    Raises UserError if an identity's beginning fits no stage or several, or if the stage made no data set.
+    Raises UserError if the beginning fits no stage or several, or if the stage's artifact is damaged or holds
+    no data set.
     """
     from synthbench.engine.records import ArtifactDamagedError
     from synthbench.engine.stores import open_store
@@ -77,7 +78,7 @@ def found(dataset: Path) -> tuple[Path, str]:
 
 
 def opened_dataset(path: Path) -> "SyntheticDataset":
-    """Read a data set as `open_dataset` does; an error on unknown columns names the importer they fit."""
+    """Read a data set as `open_dataset` does; errors on unknown columns name a fitting importer."""
     from synthbench.data.exchange import open_dataset
     from synthbench.sources.formats import format_hint
 
@@ -112,7 +113,7 @@ _KINDS: tuple[Kind, ...] = ("scored_pair", "pair", "triplet", "ranking", "senten
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Command-line options on how to read a file; an experiment file's source has the same settings."""
+    """Command-line options on how to read a file; a file source in an experiment has the same settings."""
 
     columns: Columns = None
     score_range: ScoreRange = None
@@ -123,7 +124,7 @@ class ReadingOptions:
         return bool(self.columns or self.score_range or self.scores or self.skip_blank)
 
     def class_scores(self) -> dict[str, float] | None:
-        """Return class -> score, None if no class has one."""
+        """Return the scores of --score as class -> score, None without --score."""
         pairs = dict(_assigned("--score", text) for text in self.scores or ())
         return {name: _number("--score", value) for name, value in pairs.items()} or None
 
@@ -156,7 +157,7 @@ class ReadingOptions:
         return source.load(Roots(base=file.parent))
 
     def _kind(self, columns: dict[str, str]) -> Kind:
-        """Return the first kind that has all named fields, and scores if a score option is given."""
+        """Return the first kind of record with all named fields, and with scores if a score option is set."""
         from synthbench.data.records import RecordKind
         from synthbench.sources.files import known_fields
 
@@ -197,20 +198,19 @@ STATIC = f"package:{PACKAGE}/model"
 
 
 def is_static_installed() -> bool:
-    """Return whether the package with the default model is installed."""
+    """Return whether the package with the default encoder is installed."""
     return find_spec(PACKAGE) is not None
 
 
 def encoder_name(model: str | None) -> str:
-    """Return the encoder's name for messages; None names the default model."""
+    """Return the encoder's name for messages; if `model` is None, that of the default encoder."""
     return model or f"{STATIC}, static"
 
 
 def loaded_encoder(model: str | None) -> "Encoder":
-    """Load a model; None loads the default model's token embeddings, which encode a million sentences in
-    seconds.
+    """Load an encoder; None loads the default one, static token embeddings (a million sentences in seconds).
 
-    Raises UserError if there is no such model or it scores pairs.
+    Raises UserError if there is no such model or the model is a cross-encoder.
     """
     from synthbench.base.runtime import Runtime
     from synthbench.models.artifact import load_pretrained, open_model

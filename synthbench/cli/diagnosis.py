@@ -1,7 +1,7 @@
 """Check this machine for runs: packages, plug-ins, devices, folders and the tracking server.
 
-Changes nothing and contacts only the user's tracking server. A run itself checks its experiment's LLM before
-it computes anything.
+Changes nothing and contacts only the user's tracking server. `run` itself checks the LLM before it computes
+anything.
 """
 
 import os
@@ -44,7 +44,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """What was checked, its state, and advice, if any."""
+    """One result of `doctor`: severity, what was checked, its state, and advice, if any."""
 
     level: Level
     subject: str
@@ -58,7 +58,7 @@ problem = partial(DoctorFinding, Level.PROBLEM)
 
 
 def diagnose(home: Path) -> Iterator[DoctorFinding]:
-    """Yield each finding as soon as it is known; `home` has the store and the tracking database."""
+    """Yield each finding as soon as it is known; `home` is the folder of store and tracking database."""
     yield from packages()
     yield from bytecode()
     yield from plugins()
@@ -88,7 +88,7 @@ def packages() -> Iterator[DoctorFinding]:
 
 
 def bytecode() -> Iterator[DoctorFinding]:
-    """Find libraries without bytecode where Python can't write it; each process then compiles them anew."""
+    """Yield a note if libraries have no bytecode and Python can't write it: every process compiles them."""
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         return
@@ -183,7 +183,7 @@ def _accelerator(name: str) -> DoctorFinding:
 
 
 def home_folder(home: Path) -> Iterator[DoctorFinding]:
-    """Check that the home can be written to, and the free space on its disk."""
+    """Check that the home folder can be written to and that its disk has enough free space."""
     folder = _existing(home)
     if reason := _obstacle(folder):
         advice = "set SYNTHBENCH_HOME to a folder that can be written to"
@@ -201,7 +201,7 @@ def home_folder(home: Path) -> Iterator[DoctorFinding]:
 
 
 def hub() -> Iterator[DoctorFinding]:
-    """Check that the cache of the Hugging Face hub can be written to, and whether the hub is switched off."""
+    """Check that the Hugging Face hub's cache can be written to; yield a note in offline mode."""
     from huggingface_hub import constants
 
     cache = Path(constants.HF_HUB_CACHE)
@@ -228,7 +228,7 @@ def _obstacle(folder: Path) -> str:
 
 
 def data() -> DoctorFinding:
-    """Check that the data folder exists; `validate` and `run` name missing test sets."""
+    """Check that the folder in SYNTHBENCH_DATA exists; `validate` and `run` check for test sets in it."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
@@ -243,7 +243,7 @@ def data() -> DoctorFinding:
 def tracking(home: Path) -> DoctorFinding:
     """Query the user's tracking server as a run would; count the results waiting in the outbox.
 
-    Databases are not tried, since MLflow would create a missing one.
+    A tracking database is not opened, since MLflow would create it if it is missing.
     """
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
     found, outbox = _tracking(home), Outbox(home, uri)

@@ -82,8 +82,8 @@ def evaluate(
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
-    Missing test sets are named and left out. With --to, scores on data that differ from a published task
-    are named, too, and not exported.
+    Missing test sets are named and left out. With --to, scores on data that differ from the published task
+    are named and not exported.
     """
     from synthbench.base.runtime import Runtime
     from synthbench.suites.scoring import Scoring, score
@@ -103,7 +103,10 @@ def evaluate(
 
 
 def _destination(to: Path | None, **options: Any) -> Destination | None:  # noqa: ANN401
-    """Return where the scores go, None without --to; raises UserError if they can't go there."""
+    """Return the destination of the exported scores, None without --to.
+
+    Raises UserError for an unusable destination, and for upload options without --to.
+    """
     if to is None:
         if any(options.values()):
             raise UserError(
@@ -146,7 +149,7 @@ def _print_table(name: str, evaluations: Mapping[str, "Evaluation"], settings: M
 
 
 def _averages(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> Iterator[str]:
-    """Yield each column's mean over the averaged tasks; "" if one of them lacks that score."""
+    """Yield each column's mean over the averaged tasks; "" if a task lacks the column's score."""
     scores = [evaluations[name].scores for name in suite.average_over(evaluations)]
     for column in suite.columns.values():
         values = [each[column] for each in scores if column in each]

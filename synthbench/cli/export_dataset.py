@@ -19,8 +19,8 @@ Seed = Annotated[
 def export_dataset(export: Export, part: Part = "", seed: Seed = "any") -> None:
     """Write synthetic data of the last tracked run as a folder that `datasets.load_dataset` reads.
 
-    The folder has Parquet files, the data card, the experiment file and the lineage. Give the options that
-    changed the experiment in that run again.
+    The folder has Parquet files, the data card, the experiment file and the lineage. Repeat the options that
+    changed the experiment in the run.
     """
     from synthbench.exporting.dataset import part_named, write_dataset
 

@@ -21,8 +21,8 @@ Seed = Annotated[
 def export_model(export: Export, seed: Seed = "") -> None:
     """Write a trained model of the last tracked run as a folder that sentence-transformers loads.
 
-    The folder has the model card, the experiment file and the lineage, too. Give the options that changed the
-    experiment in that run again.
+    The folder also has the model card, the experiment file and the lineage. Repeat the options that changed
+    the experiment in the run.
     """
     from synthbench.exporting.model import write_model
 

@@ -80,9 +80,9 @@ class Destination:
             raise UserError("--push: nobody is there to be asked; give --yes to send without asking")
 
     def fill(self, write: Callable[[Path], None]) -> None:
-        """Let `write` fill the folder, list its files, and upload it if requested.
+        """Let `write` fill the folder, print a list of its files, and upload the folder if requested.
 
-        Raises UserError if the folder can't be written or the hub rejects it.
+        Raises UserError if the folder can't be written or the hub rejects the upload.
         """
         from synthbench.exporting.folders import new_folder
 
@@ -126,9 +126,11 @@ class Export(Destination, Given):
     language: Language = ""
 
     def subject(self, seed: str) -> "Subject":
-        """Return the row's run with a seed.
+        """Return the row's run with this seed: a number, "best-on-dev", "any" or "".
 
-        Raises UserError if folder, repository, row or seed are invalid, or if the experiment was not run.
+        "": the best on dev, or the first if there are no dev scores.
+
+        Raises UserError if folder, repository, row or seed is invalid, or if the experiment was not run.
         """
         from synthbench.engine.stores import open_store
         from synthbench.exporting.subject import find_subject
@@ -138,7 +140,7 @@ class Export(Destination, Given):
         return find_subject(*tracked(self.file, self.overrides()), self.row, seed, open_store())
 
     def statements(self) -> "Statements":
-        """Return the card's statements that only the user can make: licence, language, address."""
+        """Return what only the user can state on the card: licence, language and repository."""
         from synthbench.exporting.cards import Statements
 
         address = {"address": self.push} if self.push else {}

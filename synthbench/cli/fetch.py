@@ -20,8 +20,8 @@ def fetch(
 ) -> None:
     """Download the models and data that an experiment file names on the hub, at their commits.
 
-    Then the columns of the data are checked by their first rows. Afterwards `HF_HUB_OFFLINE=1 synthbench run
-    FILE` needs no network.
+    Then checks the data's columns in the first rows. Afterwards `HF_HUB_OFFLINE=1 synthbench run FILE` needs
+    no network for models and data.
     """
     from synthbench.config.load import load_experiment
     from synthbench.pipeline.hub_needs import (
@@ -78,7 +78,7 @@ def _print_sums(found: "list[Found]", needed: int, free: int, folder: str) -> No
 
 
 def _read_own_tasks(stages: "list[Stage]") -> None:
-    """Let evaluators download the data of tasks that they bring themselves."""
+    """Let evaluators download the data of their own tasks."""
     from synthbench.stages.data import ReadOwnTask
 
     for stage in stages:

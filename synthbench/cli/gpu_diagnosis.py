@@ -59,7 +59,7 @@ def check_gpu(device: str = "cuda", sizes: Sizes = Sizes()) -> Iterator[DoctorFi
 
 
 def data_sheet(name: str) -> "Device | None":
-    """Return the GPU that `plan --gpu` knows by this product name, None if it knows none."""
+    """Return the figures of `plan --gpu` for the GPU of this product name, None for an unknown GPU."""
     from synthbench.estimates.figures import DATA_SHEETS
 
     words = name.lower().replace("-", " ").split()
@@ -69,7 +69,7 @@ def data_sheet(name: str) -> "Device | None":
 
 
 def memory(where: "torch.device", known: "Device | None", sizes: Sizes) -> Iterator[DoctorFinding]:
-    """Compare the GPU's memory and its bandwidth with the data sheet."""
+    """Report free memory, and the measured memory bandwidth beside that of the data sheet."""
     import torch
 
     copied = torch.empty(sizes.rows**2 * 4, dtype=torch.uint8, device=where)
@@ -83,7 +83,7 @@ def memory(where: "torch.device", known: "Device | None", sizes: Sizes) -> Itera
 
 
 def products(where: "torch.device", known: "Device | None", sizes: Sizes) -> Iterator[DoctorFinding]:
-    """Compare matrix products in each precision: their rate with the data sheet, their result with fp64."""
+    """Measure matrix products in each precision: rate beside the data sheet's, and error against fp64."""
     import torch
 
     from synthbench.models.precision import obstacle, products_in
@@ -106,7 +106,7 @@ def products(where: "torch.device", known: "Device | None", sizes: Sizes) -> Ite
 
 
 def generation(where: "torch.device", known: "Device | None", sizes: Sizes) -> Iterator[DoctorFinding]:
-    """Write texts as DINO does, with a random GPT-2."""
+    """Measure the generation of texts as in DINO, with a random GPT-2."""
     import torch
 
     from synthbench.base.runtime import Runtime
@@ -149,7 +149,7 @@ def generation(where: "torch.device", known: "Device | None", sizes: Sizes) -> I
 
 
 def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Iterator[DoctorFinding]:
-    """Train a random BERT by SimCSE with hard negatives, in each precision."""
+    """Measure the training of a random BERT by SimCSE with hard negatives, in each precision."""
     from synthbench.base.runtime import Runtime
     from synthbench.base.terminal import quiet_transformers
     from synthbench.engine.progress import QuietProgress
@@ -199,7 +199,7 @@ def paced(subject: str, text: str, seconds: float, expected: float | None) -> Do
 
 
 def planned(kind: Literal["generate", "train"], work: Any, known: "Device | None") -> float | None:  # noqa: ANN401
-    """Return the seconds that `plan --gpu` computes, None if it doesn't know this GPU."""
+    """Return the seconds that `plan --gpu` estimates for this work, None for an unknown GPU."""
     from synthbench.estimates.figures import arithmetic
 
     return arithmetic(kind, work, known) if known else None
@@ -245,7 +245,7 @@ def save_random(kind: str, folder: Path, **shape: int) -> None:
 
 
 def fastest(call: Callable[[], Any], where: "torch.device", times: int = 5) -> float:
-    """Return the seconds of the fastest of several calls, the device's work included."""
+    """Return the seconds of the fastest of several calls, including the work on the device."""
     seconds = []
     for _ in range(times):
         with Peak(where) as peak:
@@ -255,7 +255,7 @@ def fastest(call: Callable[[], Any], where: "torch.device", times: int = 5) -> f
 
 
 class Peak:
-    """Measures a block: `seconds`, the device's work included, and `held`, its peak GPU memory in bytes."""
+    """Measures a `with` block: `seconds`, including GPU work, and `held`, the peak GPU memory in bytes."""
 
     def __init__(self, where: "torch.device") -> None:
         self._where = where

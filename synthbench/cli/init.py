@@ -58,7 +58,7 @@ def init(
 ) -> None:
     """Write files to start from: a study on your data or a paper's experiments; without arguments, list all.
 
-    With --sentences, --gold or --passages it reads your files and writes a short study.yaml that names them.
+    With --sentences, --gold or --passages, reads your files and writes a short study.yaml that names them.
     """
     from synthbench.cli.shipped_experiments import papers, shipped_experiments, tables_of
 
@@ -125,7 +125,7 @@ def _print_next(folder: Path, *files: PurePath, command: str = "run") -> None:
 
 
 def _starter(name: str) -> Content:
-    """Return the starter's files; the experiment gets its folder's name if that is a valid name."""
+    """Return the files of a first experiment; its name is `name`, or the default if `name` is invalid."""
     files = [file for file in STARTER.iterdir() if file.is_file()]
     content = {PurePath(file.name): file.read_bytes() for file in sorted(files)}
     if not _NAME.match(name):
@@ -137,7 +137,7 @@ def _starter(name: str) -> Content:
 
 
 def _write(folder: Path, content: Content) -> None:
-    """Write files into a new or empty folder, all or none; raises UserError if it is not empty."""
+    """Write files into a new or empty folder, all or none; raises UserError for any other folder."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; init writes into a new or empty folder")
     try:

@@ -83,9 +83,9 @@ def inspect_dataset(
 ) -> None:
     """Show the key figures of a data set, or of two side by side.
 
-    Sizes, lengths, scores, duplicates, origin, and records dropped or failed. On a seeded sample: self-BLEU,
-    diversity of embeddings, near-duplicates, trivial pairs, and overlap of splits with train. --column,
-    --score-range and --score describe files whose columns differ from those that `import` expects.
+    Of all records: sizes, lengths, scores, duplicates, origin, and records dropped or failed. Of a seeded
+    sample: self-BLEU, diversity of embeddings, near-duplicates, trivial pairs, overlap of splits with train.
+    --column, --score-range and --score describe files whose columns differ from those that `import` expects.
     """
     from synthbench.data.inspect import shared_sentences
 
@@ -132,7 +132,7 @@ def _inspect(
 
 
 def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncation | None":
-    """Return what the model's maximum length truncates; None without a model or a maximum."""
+    """Return counts of inputs beyond the model's maximum length; None without a model or a maximum."""
     from synthbench.data.truncation import count_truncated
     from synthbench.models.batching import default_prompt
 

@@ -21,8 +21,8 @@ def print_last_screen(
 ) -> None:
     """Print a result's table, the paths of its page and notes, and the next step.
 
-    On a terminal the table fits its width. `edited` maps report files that the user had changed to the names
-    of their copies, which are printed first. `following` is the next step.
+    On a terminal, the table fits the terminal's width. `edited` maps each report file that the user had
+    changed to the name of the file's copy; both are printed first. `following` is the next step.
     """
     from synthbench.reporting.render.terminal import terminal_report
     from synthbench.reporting.render.terminal_forest import terminal_forest
@@ -42,10 +42,10 @@ def print_last_screen(
 
 
 def next_step(invocation: "Invocation", address: str) -> str:
-    """Say how to see the runs in MLflow; `address` is a server's address or the command that shows them.
+    """Return how to see the runs in MLflow; `address` is a server's URL or the command that shows the runs.
 
-    The command names the experiment file. After overrides it names none: it then shows the last tracked
-    result, which is this one.
+    The command names the experiment file. After a run with overrides the command names no file: it then shows
+    the last tracked result, which is this run's.
     """
     is_server = "://" in address
     file = "" if is_server or invocation.overrides else f" {shlex.quote(str(invocation.experiment.file))}"

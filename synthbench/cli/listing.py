@@ -20,7 +20,7 @@ RECIPES, EXPERIMENTS, ALL = "recipes", "experiments", "all"
 
 
 def _known() -> list[str]:
-    """Return all arguments that `list` accepts: groups, overviews and components."""
+    """Return all arguments that `list` accepts: groups, recipes, experiments, all, and components."""
     from synthbench.plugins.loading import installed
 
     return [*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))]
@@ -40,7 +40,7 @@ def list_plugins(
         ),
     ] = "",
 ) -> None:
-    """List the installed components and recipes, or the settings of each."""
+    """List the installed components, recipes or experiments, or show components with their settings."""
     from synthbench.plugins.loading import installed
 
     overviews = {"": _print_overview, RECIPES: _print_recipes, EXPERIMENTS: _print_experiments}
@@ -84,7 +84,7 @@ def _print_experiments() -> None:
 
 
 def _print_recipes() -> None:
-    """Print a line for each recipe in its newest version: what it does and needs, and who measured it."""
+    """Print a line for each recipe's newest version: what it does and needs, and where it was measured."""
     from synthbench.config.recipes import recipe_faults, recipes
 
     for each in recipes().values():

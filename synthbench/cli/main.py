@@ -49,7 +49,7 @@ class WorldCommands(TyperGroup):
 
     @commands.setter
     def commands(self, given: object) -> None:
-        """Ignore typer's own mapping of commands."""
+        """Ignore the mapping of commands that typer sets."""
 
 
 of_world = typer.Typer(cls=WorldCommands, no_args_is_help=True, rich_markup_mode=None)
@@ -93,7 +93,11 @@ def callback(
 
 
 def main() -> NoReturn:
-    """Run the command line; ends the process with exit code 0, 1 (a bug), 2, 3, 4, 130 or 143."""
+    """Run the command line and end the process.
+
+    Exit codes: 0, 1 (a bug), 2 (user error), 3 (failed stages or damaged artifacts), 4 (results pending),
+    130 (Ctrl-C), 143 (SIGTERM).
+    """
     collect_rarely()
     disable_telemetry()
     wait_idly()
@@ -138,7 +142,7 @@ def _shortened(message: str) -> str:
 
 
 def _in_our_words(mistake: TyperException) -> str:
-    """Return one line on an invalid command line; the help if there was no command at all."""
+    """Return a one-line error for an invalid command line, or the help if no command was given."""
     message = mistake.format_message()
     if message.startswith("Usage: "):
         return message

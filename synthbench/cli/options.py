@@ -66,7 +66,11 @@ def store_line() -> str:
 
 
 def opening(experiment: "Experiment") -> Iterator[str]:
-    """Yield the next lines of `run` and `plan`: code that runs, hosts that get data, files read elsewhere."""
+    """Yield the lines that `run` and `plan` print after `store_line`.
+
+    The lines name the remote Ray cluster, code that runs, LLM services that get data, and files read outside
+    the experiment's folder.
+    """
     from synthbench.config.permissions import (
         what_connects,
         what_is_read_outside,
@@ -93,7 +97,7 @@ class Given:
     allow_code: AllowCode = False
 
     def overrides(self, *more: str) -> "Overrides":
-        """Return the overrides from the options, plus `more` assignments; allow code if the user does.
+        """Return the overrides from the options, plus `more` assignments; --allow-code allows code to run.
 
         Raises UserError if --seeds is invalid.
         """
@@ -114,9 +118,10 @@ class Given:
 def taking(
     given: Callable[..., Any], **fixed: object
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Turn the fields of `given` into options of a command, which gets an instance as its first argument.
+    """Return a decorator that turns the fields of the class `given` into options of a command.
 
-    `fixed` fields have a fixed value and are no options.
+    The command gets an instance of the class as its first argument. `fixed` fields have a fixed value and are
+    no options.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:

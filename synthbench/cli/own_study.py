@@ -1,4 +1,4 @@
-"""The short study that `init` writes on a user's own data, with what was found in them."""
+"""The short study that `init` writes for a user's own data, with the findings on these data."""
 
 import json
 import os
@@ -37,7 +37,7 @@ RECOMMEND = (
 
 @dataclass(frozen=True)
 class OwnData:
-    """The data and options given to `init`; `sources`: role, such as gold -> file."""
+    """The data and options given to `init`; `sources` maps a role, such as gold, to a file."""
 
     sources: Mapping[str, Path]
     llm: str | None = None
@@ -46,21 +46,21 @@ class OwnData:
 
     @property
     def has_passages_alone(self) -> bool:
-        """Whether there are only passages: `recommend` makes a test set for them, `run` has none."""
+        """Whether passages are the only data: they have no test set, and only `recommend` makes one."""
         return self.sources.keys() == {"passages"}
 
     @property
     def command(self) -> str:
-        """The command that answers which data are best."""
+        """The command that finds the best data: `run`, or `recommend` with a budget or passages alone."""
         return "run" if self.budget is None and not self.has_passages_alone else "recommend"
 
 
 def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
-    """Return the short file of a study that will be in this folder, and the findings on its data.
+    """Return the text of a study's short file, and the findings on the data.
 
-    The data stay where they are: the file names them. A data file whose columns or classes can't be guessed
-    has no findings; the user describes them in the study. Raises UserError for files that can't be read, and
-    for a base that does not know the texts' language.
+    `folder` is where the study will be: its file names the data by their paths from there. If the columns or
+    classes of a data file can't be guessed, there are no findings on it; the user describes it in the study.
+    Raises UserError for files that can't be read, and for a base that does not know the texts' language.
     """
     from synthbench.sources.columns import UnguessedError
     from synthbench.sources.guessing import Guess, guess

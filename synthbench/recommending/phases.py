@@ -1,4 +1,4 @@
-"""The experiment files of a recommendation: rows are recipes at an amount of data, with a learning rate."""
+"""The experiment files of a recommendation: a row is a recipe with an amount of data and a learning rate."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,18 +10,18 @@ from synthbench.config.documents import Document as Patch
 from synthbench.config.documents import expand_dotted, merge, texts_in
 
 AMOUNTS = ("sentences", "passages")
-"""The sources of which recipes may read samples; their number of records is a recipe's amount."""
+"""Sources of which recipes may read samples; a recipe's amount is the number of records in a sample."""
 DEV, TEST = "dev", "test"
 _OF_FILE = ("corpora", "llm", "llms", "runtime")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A recipe as a row of the long file; `run` has all settings of the row.
+    """A recipe as a row of the long experiment file; `run` has all settings of the row.
 
-    `reads`: the sources whose amount can vary (AMOUNTS), each with its number of records.
-    `rates`: learning rates to choose from on dev; `rate`: the chosen one, at first the recipe's default; with
-    None, `run` keeps its own. `rate_paths` are the keys of learning rates in `run`.
+    `reads`: source -> its number of records, for sources of which the recipe may read samples (AMOUNTS).
+    `rates`: learning rates to choose from on dev. `rate`: the learning rate in use, at first the recipe's
+    default; None keeps that of `run`. `rate_paths`: the keys of learning rates in `run`.
     """
 
     name: str
@@ -34,18 +34,21 @@ class Contender:
 
     @property
     def available(self) -> int:
-        """The largest possible amount, 0 if the recipe's amount is fixed."""
+        """The largest possible amount of data, in records; 0 if the recipe's amount is fixed."""
         return max(self.reads.values(), default=0)
 
     @property
     def counted(self) -> str:
-        """The unit of its amounts, such as sentences; "" if the recipe's amount is fixed."""
+        """What the recipe's amounts count, such as "sentences"; "" if the recipe's amount is fixed."""
         return next(iter(self.reads), "")
 
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """A row of a phase: a contender with an amount, 0 if that is fixed; `tried`: a learning rate to try."""
+    """A row of a phase: a contender with an amount of data, in records; 0 if the amount is fixed.
+
+    `tried`: a learning rate to try; None keeps the contender's rate.
+    """
 
     contender: str
     amount: int = 0
@@ -53,7 +56,7 @@ class PhaseRow:
 
     @property
     def name(self) -> str:
-        """The row's name in the file."""
+        """The row's name in the phase's experiment file."""
         parts = [self.contender, str(self.amount) if self.amount else ""]
         return "-".join(filter(None, (*parts, f"rate-{self.tried:g}" if self.tried is not None else "")))
 
@@ -62,8 +65,8 @@ class PhaseRow:
 class Contest:
     """A long experiment file and the recipes that compete in it.
 
-    `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing. `devs`: dev set
-    -> its evaluator; if empty, DEV is the only dev set and is evaluated like the test set.
+    `usd`: US dollars that all phases together may cost. `hour_usd`: the price of an hour of computing.
+    `devs`: dev set -> its evaluator; if empty, DEV is the only dev set and is evaluated like the test set.
     """
 
     long: Mapping[str, Any]
@@ -80,7 +83,7 @@ class Contest:
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
-        """First contender -> all contenders that learn from the same generated data.
+        """A group's first contender -> all its contenders, which learn from the same generated data.
 
         A group's data are paid for once, so all its contenders get the same amounts.
         """
@@ -91,7 +94,7 @@ class Contest:
         return {names[0]: tuple(names) for names in found.values()}
 
     def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the run's generated `data` parts without `prepare`, after those of its `starts_from`."""
+        """Yield a contender's generated `data` parts without `prepare`, after those of the contender it starts from."""
         contender = self.contenders[name]
         if contender.starts_from:
             yield from self._methods(contender.starts_from)
@@ -104,7 +107,7 @@ class Contest:
         return next(first for first, names in self.groups.items() if name in names)
 
     def available(self, group: str) -> int:
-        """Return the largest amount that a contender of a group could read, 0 if all amounts are fixed."""
+        """Return the most records that a contender of a group can read, 0 if all their amounts are fixed."""
         return max(self.contenders[name].available for name in self.groups[group])
 
     def with_starts(self, rows: Iterable[PhaseRow]) -> list[PhaseRow]:
@@ -119,14 +122,14 @@ class Contest:
         return list(found)
 
     def with_rates(self, rates: Mapping[str, float]) -> "Contest":
-        """Return the study with these learning rates, given by contender; others keep theirs."""
+        """Return the study with new learning rates (contender -> rate); other contenders keep their rates."""
         chosen = {
             name: replace(each, rate=rates.get(name, each.rate)) for name, each in self.contenders.items()
         }
         return replace(self, contenders=chosen)
 
     def with_dev(self, sources: Mapping[str, Any], evaluators: Mapping[str, str]) -> "Contest":
-        """Return the study with further dev sets: their sources and evaluators by name."""
+        """Return the study with further dev sets, given as name -> source and name -> evaluator."""
         long = {**self.long, "sources": {**self.long["sources"], **sources}}
         return replace(self, long=long, devs={**self.devs, **evaluators})
 
@@ -140,14 +143,14 @@ class Contest:
         return replace(self, long=long)
 
     def making(self, phase: str, sources: Mapping[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an experiment that makes data, with the study's LLM."""
+        """Return an experiment file that makes data with the study's LLM; `rows` are its variants."""
         kept = {key: self.long[key] for key in _OF_FILE if key in self.long}
         return {
             "experiment": f"{self.name}-{phase}", **kept, "sources": sources, "seeds": [0], "variants": rows
         }  # fmt: skip
 
     def phase(self, name: str, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
-        """Return the experiment of a phase that scores these rows on dev; `more` are keys of the file."""
+        """Return the experiment of a phase that scores these rows on dev; `more`: further keys of the file."""
         tested = self.long["defaults"].get("evaluate", {})
         evaluate = evaluations(self.devs) or {key: _on_dev(section) for key, section in tested.items()}
         if len(self.devs) > 1:
@@ -211,7 +214,7 @@ class Contest:
 
 
 def evaluations(tasks: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the `evaluate` sections for sets, given as name -> evaluator."""
+    """Return the `evaluate` sections for dev or test sets, given as name -> evaluator."""
     sections: dict[str, dict[str, Any]] = {}
     for name, evaluator in tasks.items():
         section = sections.setdefault(evaluator, {"evaluator": evaluator, "tasks": []})
@@ -224,9 +227,9 @@ def _sample_name(source: str, amount: int) -> str:
 
 
 def _on_dev(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the test set's `evaluate` section for the dev set.
+    """Adapt the test set's `evaluate` section to the dev set.
 
-    `pairs` measures average precision there, which needs no threshold: thresholds are chosen on dev.
+    The evaluator `pairs` then measures average precision. Other measures need a threshold chosen on dev.
     """
     kept = {key: value for key, value in section.items() if key not in ("tasks", "dev", "exclude")}
     if kept.get("evaluator") == "pairs":
@@ -235,7 +238,7 @@ def _on_dev(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return a run with its sources renamed (name -> new name), wherever it refers to one."""
+    """Return a run's settings with all references to sources renamed; `names`: name -> new name."""
     if isinstance(value, list):
         return [_renamed(child, names) for child in value]
     if not isinstance(value, Mapping):

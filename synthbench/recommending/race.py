@@ -1,4 +1,4 @@
-"""Which recipes go on to more data, and why the others do not."""
+"""Which recipes are trained on more data, and why the others are dropped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ RULE = (
 
 @dataclass(frozen=True)
 class Standing:
-    """Recipes that go on, best forecast first, and dropped recipes with the reason."""
+    """Recipes that stay in the race, best forecast first, and dropped recipes with the reason."""
 
     running: tuple[str, ...]
     dropped: Mapping[str, str]
 
 
 def standing(forecasts: Mapping[str, Forecast], most: int, baseline: str = "") -> Standing:
-    """Apply the rule to the forecasts of the running recipes and the baseline; return who goes on.
+    """Return which recipes stay in the race, by RULE; at most `most`.
 
-    The baseline may lead, but is never among those that go on. A recipe without a forecast (`why_unknown`) is
-    dropped only for its rank.
+    `forecasts` are those of the running recipes and the baseline. The baseline may lead, but is never
+    returned. A recipe whose score can't be forecast (`why_unknown`) is dropped only for its rank.
     """
     ranked = sorted(forecasts, key=lambda name: -forecasts[name].value)
     leader = ranked[0]

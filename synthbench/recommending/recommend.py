@@ -88,10 +88,10 @@ class Recommender:
     # Phases
 
     def _make_dev(self, wanted: SyntheticSet) -> None:
-        """Let the LLM make a dev set and add it to the study, or add a note why it can't.
+        """Let the LLM make a dev set and add the set to the study, or add a note on why there is none.
 
-        Raises UserError if it can't and the study has no other dev set, or if a user's file has the name of
-        the file to write.
+        Raises UserError if the study is left without any dev set, or if a user's file has the name of a file
+        to write.
         """
         # The pilot must be affordable before anything is paid.
         decided = self.files.decisions(DEV, self._pilot_amounts)
@@ -172,7 +172,7 @@ class Recommender:
         return {"amounts": of_all, "left_out": left_out}
 
     def _rates(self, decided: Decisions) -> dict[str, float]:
-        """Return the best learning rate on dev of each contender whose recipe tries several."""
+        """Return contender -> its best learning rate on dev, for recipes that try several rates."""
         rows = [
             PhaseRow(name, min(max(decided["amounts"][name], default=0), each.available), rate)
             for name, each in self.study.contenders.items()
@@ -298,7 +298,7 @@ class Recommender:
         )
 
     def _why_not(self, name: str, winner: str, *, is_in_last: bool) -> str:
-        """Return why a recipe that no round of the race dropped is not the answer."""
+        """Return why a recipe is not the answer although no round of the race dropped it."""
         if name == winner:
             return "is clearly below the baseline on the test set"
         if name == self.study.baseline:

@@ -19,7 +19,7 @@ TRAINING = ("train", "select", "evaluate")
 
 @dataclass(frozen=True)
 class StageCost:
-    """US dollars for an LLM and seconds of computing; `usd` is None if it can't be estimated."""
+    """A stage's cost: US dollars for an LLM, None if unknown, and seconds of computing."""
 
     usd: float | None
     seconds: float
@@ -33,7 +33,7 @@ StagesOfRows = Mapping[str, frozenset[str]]
 
 
 def stages_of_rows(plan: Plan) -> StagesOfRows:
-    """Return the stages that each row needs, for all seeds."""
+    """Return row -> the identities of all stages that it needs, for all seeds."""
     found: dict[str, frozenset[str]] = {}
     for run in plan.runs:
         found[run.variant.name] = found.get(run.variant.name, frozenset()) | needed_by(run)
@@ -41,7 +41,7 @@ def stages_of_rows(plan: Plan) -> StagesOfRows:
 
 
 def estimated(plan: Plan, store: Store) -> Costs:
-    """Return what each stage would cost, whether it is cached or not."""
+    """Return each stage's estimated cost, as if no stage were cached."""
     known = StageFacts(store)
     estimator = estimator_for(plan.stages.values(), plan.experiment.runtime, known)
     found = {}
@@ -56,13 +56,13 @@ def estimated(plan: Plan, store: Store) -> Costs:
 
 
 def estimated_usd(plan: Plan, store: Store) -> float | None:
-    """Return the dollars that all LLMs would cost; None if that can't be estimated."""
+    """Return the estimated dollars for all LLMs; None if the cost of any stage is unknown."""
     usd = [cost.usd for cost in estimated(plan, store).values()]
     return None if None in usd else sum(each for each in usd if each is not None)
 
 
 def paid(plan: Plan, artifacts: Artifacts) -> Costs:
-    """Return what each finished stage cost, by the ledger and its recorded duration."""
+    """Return what each finished stage cost: dollars by the ledger, seconds by the stage's record."""
     return {
         identity: StageCost(
             sum(entry.paid.usd + entry.in_doubt.usd for entry in entries(artifacts.answers, stage=identity)),
@@ -82,9 +82,9 @@ def total(costs: Iterable[StageCost], hour_usd: float) -> float:
 def price(
     costs: Costs, rows: Iterable[str], all_rows: Iterable[str], stages: StagesOfRows, hour_usd: float
 ) -> "PriceAt":
-    """Return the cost of a group's rows at one amount of data; `all_rows` are its rows at all amounts.
+    """Return the cost of a group's `rows`, all at one amount of data; `all_rows`: its rows at all amounts.
 
-    The LLM's cost includes that of smaller amounts, since their answers are reused at this one.
+    The LLM's cost is that of `all_rows`, since answers paid for at smaller amounts are reused.
     """
     here = frozenset[str]().union(*(stages[row] for row in rows))
     ever = frozenset[str]().union(*(stages[row] for row in all_rows))
@@ -99,7 +99,7 @@ def price(
 
 @dataclass(frozen=True)
 class PriceAt:
-    """Dollars at one amount: for the LLM, for local computing of data, for training and evaluation.
+    """Dollars at one amount of data: for the LLM, for local computing of data, for training and evaluation.
 
     `is_known`: whether the LLM's cost could be estimated.
     """
@@ -110,7 +110,10 @@ class PriceAt:
     training: float
 
     def each(self, amount: int, times: float = 1.0) -> DataPrice:
-        """Return the prices per record of this amount; `times` multiplies the cost of training."""
+        """Return the prices per record for `amount` records; `times` multiplies the cost of training.
+
+        With amount 0 there is no price per record: all costs count as training.
+        """
         if not amount:
             return DataPrice(training=self.llm + self.making + self.training * times)
         return DataPrice(self.llm / amount, self.making / amount, self.training * times)

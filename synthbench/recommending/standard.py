@@ -1,4 +1,4 @@
-"""Choose standard tasks for a study without gold pairs: tasks with words like its texts."""
+"""Choose standard tasks for a study without gold pairs: tasks with words like those of its texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LANGUAGE = "en"
 
 @dataclass(frozen=True)
 class StandardTask:
-    """A standard task of scored pairs, with two parts that share no pair."""
+    """A standard task of scored pairs; its `dev` and `test` sources share no pair."""
 
     name: str
     dev: Mapping[str, Any]
@@ -24,7 +24,7 @@ class StandardTask:
 
     @property
     def dev_name(self) -> str:
-        """The name of its dev part among the sources."""
+        """The name of the task's dev part among an experiment's sources."""
         return f"{self.name}-dev"
 
 
@@ -60,11 +60,11 @@ FIRST = STANDARD_TASKS[0]
 def nearest_tasks(
     texts: Sequence[str], read: Callable[[StandardTask], Iterable[str]]
 ) -> tuple[StandardTask, ...]:
-    """Return the standard tasks whose words are most like the texts', at most MOST_TASKS.
+    """Return the standard tasks whose words are most like those of `texts`, at most MOST_TASKS, best first.
 
     `read` returns a task's texts; tasks for which it raises UserError are left out. Likeness is the cosine of
-    mean tf-idf vectors, over 1,000 texts each. Without texts, return STSb. Raises UserError if no task can be
-    read.
+    mean tf-idf vectors, each over the first 1,000 texts. Without texts, return STSb. Raises UserError if no
+    task can be read.
     """
     if not texts:
         return (FIRST,)
@@ -83,7 +83,7 @@ def nearest_tasks(
 
 
 def _likeness(texts: Sequence[str], others: Sequence[Sequence[str]]) -> list[float]:
-    """Return the cosine of mean tf-idf vectors, in [0, 1], of the texts and each of the `others`."""
+    """Return for each of `others` the cosine, in [0, 1], of its mean tf-idf vector with that of `texts`."""
     import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import normalize

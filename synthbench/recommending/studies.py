@@ -87,9 +87,9 @@ def recommender_of(
 
 
 def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the long file with a source `dev`, if there is one.
+    """Return the long file with a source `dev`, if one can be found.
 
-    The source is `given`; without it, the dev part of the source that the test set was divided from.
+    The source is `given` or, without it, the dev part of the source of which the test set is a part.
     """
     sources = {**long["sources"], **({} if given is None else {DEV: given})}
     part = sources.get(TEST, {}).get("part")
@@ -99,7 +99,7 @@ def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[
 
 
 def _contenders(expanded: Expanded, experiment: Experiment) -> Iterator[Contender]:
-    """Yield each row of the long file, with its recipe's learning rates and the number of records to read."""
+    """Yield each row of the long file with its recipe's learning rates and the sizes of the sources it reads."""
     sizes: dict[str, int] = {}
     for name, run in expanded.document.mapping("variants").items():
         recipe = expanded.recipes.get(name)

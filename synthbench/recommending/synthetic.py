@@ -1,4 +1,4 @@
-"""Synthetic dev sets of a study without gold pairs: its LLM grades or writes them for held-out texts."""
+"""Synthetic dev sets of a study without gold pairs: an LLM grades held-out pairs or writes questions."""
 
 import filecmp
 import random
@@ -50,7 +50,7 @@ class GradedPairs:
         return self.study.with_name(f"{self.study.stem}.dev.csv")
 
     def document(self, contest: Contest) -> dict[str, Any]:
-        """Write the pairs without scores, and return the experiment that grades them."""
+        """Write the pairs without scores to a CSV file, and return the experiment that grades them."""
         pairs = self.study.with_name(f"{self.study.stem}.dev-pairs.csv")
         _place(pairs, CsvTable(self.columns[:2], pairs_of(self.sentences)), may_replace=True)
         columns = {"anchor": "sentence1", "positive": "sentence2"}
@@ -94,7 +94,7 @@ class WrittenQuestions:
 
     @cached_property
     def language(self) -> str | None:
-        """The language of the passages, as an ISO 639-1 code; None if unsure."""
+        """The language of the passages, as an ISO 639-1 code; None if it is uncertain."""
         return language_of(text for record in self.passages for text in record.texts())
 
     @property
@@ -152,7 +152,7 @@ def _data(name: str) -> dict[str, Any]:
 
 
 def pairs_of(sentences: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair each of MOST_ANCHORS sentences with its nearest by BM25, and with one at random; no pair twice."""
+    """Pair MOST_ANCHORS sentences each with the nearest one by BM25 and with a random one; no pair twice."""
     texts = list(dict.fromkeys(sentences))
     draw = random.Random(0)
     anchors = draw.sample(texts, min(MOST_ANCHORS, len(texts)))

@@ -1,4 +1,4 @@
-"""Dev and test sets of a study without gold pairs: standard tasks near its texts, and a synthetic set."""
+"""Dev and test sets of a study without gold pairs: standard tasks like its texts, and a synthetic set."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -34,9 +34,10 @@ def with_dev_sets(
 ) -> tuple[Contest, SyntheticSet | None, tuple[str, ...]] | None:
     """Return the study with dev sets, a further dev set that its LLM has to make, and notes for the page.
 
-    The study also gets a test set if the file names none. None if there is no possible dev set: for search,
-    an LLM must write questions for `passages`. `experiment` is the user's, in `file`. Raises UserError if no
-    standard task can be read but one is needed.
+    The study also gets a test set if the user's `file` names none; `experiment` is read from this file. A
+    study of search needs an LLM that writes questions for `passages`, and no test set in the file; otherwise
+    no dev set is possible, and None is returned. Raises UserError if no standard task can be read but one is
+    needed.
     """
     if is_of_search(contest, experiment):
         found = _divided(contest, experiment, PASSAGES) if _is_free(contest, PASSAGES) else None
@@ -72,7 +73,7 @@ def with_dev_sets(
 
 
 def is_of_search(contest: Contest, experiment: Experiment) -> bool:
-    """Return whether a test set is not of scored pairs, or the study has passages but no sentences."""
+    """Return whether the study is of search: a test set not of scored pairs, or passages but no sentences."""
     tested = experiment.sources.get(TEST)
     if tested is not None and tested.record_kind != RecordKind.SCORED_PAIR:
         return True
@@ -80,7 +81,7 @@ def is_of_search(contest: Contest, experiment: Experiment) -> bool:
 
 
 def _is_free(contest: Contest, source: str) -> bool:
-    """Return whether the study has an LLM, and the source can be divided: it is no part or sample yet."""
+    """Return whether the study has an LLM and the source, and the source is not a part or a sample already."""
     own = contest.long["sources"].get(source, {"part": None})
     return "llm" in contest.long and not {"part", "sample"} & own.keys()
 
@@ -106,7 +107,7 @@ def _divided(contest: Contest, experiment: Experiment, name: str) -> Contest:
 
 
 def _texts_of(task: StandardTask, contest: Contest, files: PhaseFiles, overrides: Overrides) -> list[str]:
-    """Return the texts of a standard task's dev part, or of the data that the profile puts in its place.
+    """Return the texts of a standard task's dev part, or of the data that the profile substitutes.
 
     Raises UserError if the task can't be read on this machine.
     """
