@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 class TrainingContext:
     """Services and settings for a trainer, besides its data.
 
-    `checkpoints` is a folder that survives a kill; the finished model goes into the folder `output`. `select`
-    scores a model on the dev tasks (higher is better); None without selection.
+    The trainer writes checkpoints into the folder `checkpoints`, which is kept if the process is killed, and
+    the finished model into the folder `output`. `select` scores a model on the dev tasks (higher is better);
+    None without selection.
 
     A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and writes into `output`
-    all that resuming needs; `resume` is the `output` of such a training with equal settings, seed and data.
-    Both parts together give the result of an uninterrupted training.
+    all that resuming needs. `resume` is the `output` of a paused training to continue, which had equal
+    settings, seed and data; None starts anew. The two trainings together give the result of an uninterrupted
+    one.
 
-    Call `copy_checkpoints` before writing a checkpoint: it copies the previous one to a shared store and
-    returns once that is done or has failed. So a lost machine costs at most one interval between checkpoints.
+    Call `copy_checkpoints` before writing a checkpoint. It copies the previous checkpoint to a shared store,
+    and returns once the copy has succeeded or failed. So a lost machine costs at most the work between two
+    checkpoints.
     """
 
     seed: int
@@ -53,7 +56,7 @@ class TrainingContext:
 class TrainingSummary:
     """The outcome of a training: the selected dev score, and curves as (step, name, value).
 
-    A paused training's dev score is that of its last step.
+    The dev score of a paused training is the score at its last step.
     """
 
     num_steps: int = 0
@@ -87,21 +90,24 @@ class Trainer(Component, ABC):
 
     @property
     def takes_temperatures(self) -> bool:
-        """Whether it follows the context's `temperatures`, which only some losses have."""
+        """Whether the trainer uses the context's `temperatures`; only some losses have a temperature."""
         return False
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return key of each cross-encoder in the settings -> whether it must come with a trained head."""
+        """Return settings key of each pretrained cross-encoder -> whether it must have a trained head."""
         return {}
 
     def obstacle(self, kind: RecordKind) -> str:
-        """Return why it can't learn from records of this kind, naming accepted ones; "" if it can."""
+        """Return why the trainer can't learn from records of this kind; "" if it can.
+
+        The message names the kinds that the trainer accepts.
+        """
         return ""
 
     def if_unscored(self) -> str:
-        """Return the error message for triplets without a teacher's scores; "" if it needs no scores.
+        """Return the error message for triplets without a teacher's scores; "" if training needs no scores.
 
-        {missing} in the message becomes "3 of 9 triplets have no scores of a teacher".
+        {missing} in the message is replaced, as by "3 of 9 triplets have no scores of a teacher".
         """
         return ""
 
@@ -143,12 +149,12 @@ class Evaluator(Component, ABC):
     """
 
     def takes(self, model: PairScorer | Encoder) -> bool:
-        """Return whether it can score the model; an encoder scores pairs by cosine."""
+        """Return whether the evaluator can score the model; an encoder scores pairs by cosine."""
         is_searcher = self.takes_searchers and isinstance(model, Searcher)
         return not self.needs_encoder or isinstance(model, Encoder) or is_searcher
 
     def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if these settings need splits that the evaluation does not give."""
+        """Raise UserError if these settings need other splits than `given`: those with a source."""
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if no model could be scored on a task, such as one whose gold scores are all equal.
@@ -159,7 +165,7 @@ class Evaluator(Component, ABC):
     @property
     @abstractmethod
     def main_score(self) -> str:
-        """Name of the score for tables and selection, which maximises it."""
+        """Name of the score that tables show and that checkpoint selection maximises."""
 
     @property
     def main_score_title(self) -> str:
@@ -167,14 +173,14 @@ class Evaluator(Component, ABC):
         return self.main_score
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
-        """Return the sentences that `evaluate` will encode; those of all tasks are encoded at once."""
+        """Return the sentences that `evaluate` will encode; all tasks' sentences are encoded at once."""
         return task.texts
 
     def sentences(self, task: SyntheticDataset) -> Mapping[str, Sequence[str]] | None:
-        """Return the texts that decide each item's score, by the item's id; None if they are unknown.
+        """Return item's id -> the texts that decide the item's score; None if the texts are unknown.
 
-        Items that share a text are taken as dependent. Default: a record's texts; for a query, its own
-        text and those of its relevant passages.
+        Statistics treat items that share a text as dependent. Default: a record's texts; for a query, the
+        query's text and the texts of its relevant passages.
         """
         return texts_by_item(task)
 
@@ -183,9 +189,10 @@ class Evaluator(Component, ABC):
     ) -> "NDArray[np.float64] | None":
         """Return the influence function of the main score at each item, shape (items,); None if unknown.
 
-        `items` and `scores` are those of an `Evaluation`. The influence is the score's derivative by the
-        item's weight in the test set, times the number of items, and sums to 0; for a mean it is value -
-        mean. Confidence intervals over test items are computed from it.
+        `items` and `scores` are fields of one `Evaluation`. An item's influence is the main score's
+        derivative by the item's weight in the test set, times the number of items. All influences sum to 0.
+        If the score is a mean over items, an item's influence is its value minus the mean. Confidence
+        intervals over test items are computed from the influences.
         """
         return None
 
@@ -196,5 +203,5 @@ class Evaluator(Component, ABC):
     def evaluate_with_progress(
         self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
     ) -> Evaluation:
-        """Evaluate as `evaluate` does, and report progress: for evaluators that take long after encoding."""
+        """Evaluate as `evaluate` does, and report progress; override this if scoring itself takes long."""
         return self.evaluate(model, task)

@@ -34,8 +34,8 @@ _F = TypeVar("_F", bound=PromptFile)
 class ShippedPrompts(Generic[_F]):
     """The prompts in a package's `prompts.yaml`.
 
-    `frozen`: prompt's name -> hash of its first version. Identities leave out a shipped prompt that still has
-    this hash.
+    `frozen`: prompt's name -> hash of the prompt's first version. Identities leave out a shipped prompt that
+    still has this hash.
     """
 
     package: str
@@ -47,29 +47,32 @@ class ShippedPrompts(Generic[_F]):
         return cast("_F", _shipped(self.package, self.schema))
 
     def read_in(self, language: str) -> _F:
-        """Return the shipped prompts in another of `languages`."""
+        """Return the shipped prompts in `language`, one of `languages`."""
         return cast("_F", _shipped(self.package, self.schema, f"prompts.{language}.yaml"))
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The other languages with shipped prompts: the files `prompts.LANGUAGE.yaml`."""
+        """Codes of the languages besides English with shipped prompts: files `prompts.LANGUAGE.yaml`."""
         found = (_IN_LANGUAGE.match(each.name) for each in resources.files(self.package).iterdir())
         return tuple(sorted(each["language"] for each in found if each))
 
     def under(self, own: _F | None) -> _F:
-        """Return all prompts: the user's (`own`), and shipped ones where the user gives none."""
+        """Return all prompts: the user's (`own`), and shipped prompts for the names missing there."""
         if own is None:
             return self.read()
         return self.read().model_copy(update={field: value for field, value in own if value is not None})
 
     def constants(self, own: _F | None, names: Collection[str]) -> Mapping[str, Constant]:
-        """Return, for identities, the current and first hash of the shipped prompts among these names."""
+        """Return, for identities, the current and the first hash of each shipped prompt in use among `names`.
+
+        A shipped prompt that the user's (`own`) replaces is left out.
+        """
         shipped = self.shipped_among(own, names)
         content = self.read().model_dump(mode="json")
         return {f"prompts: {name}": Constant(_digest(content[name]), self.frozen[name]) for name in shipped}
 
     def origin(self, own: _F | None, names: Collection[str]) -> str:
-        """Return where the prompts under these names come from, for notes."""
+        """Return a phrase for notes on where the prompts with these names come from."""
         shipped = self.shipped_among(own, names)
         if own is not None and not shipped:
             same = (each for each in self.languages if own.only(names) == self.read_in(each).only(names))
@@ -101,7 +104,7 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
     @field_validator("prompts", mode="before")
     @classmethod
     def _in_language(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Replace a language's code by its shipped prompts, "en" by None; return anything else as it is."""
+        """Return the shipped prompts for a language's code, None for "en"; return other values unchanged."""
         if not isinstance(given, str) or not _LANGUAGE.match(given):
             return given
         if given == _ENGLISH:
@@ -120,11 +123,11 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
 
     @property
     def all_prompts(self) -> _F:
-        """The user's prompts, and shipped ones where the user gives none."""
+        """The user's prompts, and the shipped prompt for each name that the user left out."""
         return cast("_F", self.shipped.under(self.prompts))
 
     def own_prompts(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the setting `prompts` for a dependency that uses these names; {} if the user gives none."""
+        """Return {"prompts": the user's prompts with these names}, for a dependency; {} if there are none."""
         own = self.prompts and self.prompts.only(names)
         return {"prompts": own} if own else {}
 
@@ -133,29 +136,29 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
         return (f"Prompts for {self.asks_for}: {self.shipped.origin(self.prompts, self.prompt_names())}.",)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return, for identities, the current and first hash of the shipped prompts that are used."""
+        """Return, for identities, the current and the first hash of each shipped prompt in use."""
         return self.shipped.constants(self.prompts, self.prompt_names())
 
 
 class WithExemplars(Method):
-    """A method whose prompts can show exemplars drawn from a source with the role `exemplars`."""
+    """A method whose prompts can show exemplars drawn from the source with the role `exemplars`."""
 
     num_exemplars: int | None = added_field(
         None,
         ge=1,
-        description="exemplars in every request, drawn once from the source `exemplars`, in place of the "
-        "prompts' own",
+        description="number of exemplars in every request, drawn once from the source `exemplars`; they "
+        "replace the prompts' own exemplars",
     )
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if only one of `num_exemplars` and the source is given."""
+        """Raise UserError if only one of `num_exemplars` and the source `exemplars` is given."""
         if EXEMPLARS in given and self.num_exemplars is None:
             raise UserError(f"{EXEMPLARS}: `num_exemplars` must say how many each request shows, such as 4")
         if EXEMPLARS not in given and self.num_exemplars is not None:
             raise UserError(f"`num_exemplars` needs a source for the role '{EXEMPLARS}'")
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if the source has fewer than `num_exemplars` records."""
+        """Raise UserError if the source `exemplars` has fewer than `num_exemplars` records."""
         found = sources.get(EXEMPLARS)
         if found is not None and len(found) < (self.num_exemplars or 0):
             raise UserError(
@@ -165,9 +168,10 @@ class WithExemplars(Method):
     def source_exemplars(
         self, sources: Mapping[str, SyntheticDataset], seed: int, columns: Mapping[str, str]
     ) -> list[Exemplar] | None:
-        """Return the drawn exemplars, None without the source; `columns` maps slots and `answer` to columns.
+        """Return exemplars drawn from the source `exemplars`; None without this source.
 
-        The draw does not depend on the records' order.
+        `columns`: slot or `answer` -> the record's column with the text. The draw does not depend on the
+        records' order.
         """
         if EXEMPLARS not in sources:
             return None

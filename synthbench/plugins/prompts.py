@@ -63,10 +63,10 @@ class PromptSection(BaseModel):
 
 
 class Prompt(PromptSection):
-    """A prompt; a text alone is its instruction. Subclasses declare the slots that their method fills.
+    """A prompt of a method; a text in place of a section is the instruction.
 
-    With an `input`, the instruction is the system message and the input the user's turn; without one, the
-    instruction is the user's turn.
+    With `input`, the instruction is the system message and the input is the user's turn; without `input`, the
+    instruction is the user's turn. Subclasses declare the slots that their method fills.
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
@@ -76,7 +76,7 @@ class Prompt(PromptSection):
     optional_slots: ClassVar[tuple[str, ...]] = ()
     takes_exemplars: ClassVar[bool] = True
 
-    name: PromptText | None = added_field(None, description="name in the records' provenance")
+    name: PromptText | None = added_field(None, description="the prompt's name in the records' provenance")
     instruction: PromptText = Field(description="the instruction, with slots such as {sentence}")
     input: PromptText | None = added_field(
         None,
@@ -89,7 +89,7 @@ class Prompt(PromptSection):
     exemplars_per_request: int | None = added_field(
         None,
         ge=1,
-        description="exemplars drawn for each request. Default: all, in the file's order",
+        description="number of exemplars drawn for each request. Default: all, in the file's order",
     )
     pools: dict[str, Annotated[tuple[PromptText, ...], Field(min_length=1)]] = added_field(
         {},
@@ -136,9 +136,9 @@ class Prompt(PromptSection):
     def chat(
         self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
     ) -> PromptChat:
-        """Return a request with each slot filled by a text on one line; `of` alone seeds all draws.
+        """Return a request with each slot filled by its text in `values`, put on one line.
 
-        `exemplars` are shown in place of the prompt's own.
+        `of` alone seeds all draws. `exemplars` replace the prompt's own; None keeps these.
         """
         if exemplars is None:
             exemplars = self.exemplars
@@ -159,7 +159,7 @@ _P = TypeVar("_P", bound=Prompt)
 
 
 def _with_tuples(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return the data with tuples in place of lists, as strict pydantic requires outside JSON."""
+    """Return the data with lists turned into tuples, which strict pydantic requires outside JSON."""
     if isinstance(given, list | tuple):
         return tuple(map(_with_tuples, given))
     if isinstance(given, dict):
@@ -181,7 +181,7 @@ def drawn_chat(
     *of: object,
     exemplars: Sequence[Exemplar] | None = None,
 ) -> PromptChat:
-    """Draw one of the prompts and return its request; `of` alone seeds all draws."""
+    """Draw one of the prompts and return a request made from it (`Prompt.chat`); `of` seeds all draws."""
     (prompt,) = drawn(prompts, 1, *of, "prompt")
     return prompt.chat(values, *of, exemplars=exemplars)
 
@@ -232,22 +232,22 @@ class PromptFile(PromptSection):
 
     @property
     def read_from(self) -> Path | None:
-        """The user's file; None for prompts in the experiment file."""
+        """Path of the file that held the prompts; None if they came from the experiment file."""
         return self._read_from
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names of the prompts that are given, as written in files."""
+        """The names of the given prompts, as a file writes them."""
         return tuple(key for key, field in _keys(type(self)).items() if getattr(self, field) is not None)
 
     def only(self, names: Collection[str]) -> dict[str, Any] | None:
-        """Return the prompts with these names as a setting for a dependency; None if there are none."""
+        """Return the prompts with these names as a dependency's setting `prompts`; None if none has one."""
         content = self.model_dump(mode="json")
         return {name: content[name] for name in self.named if name in names} or None
 
 
 def replaceable_prompts(description: str, alias: str | None = None) -> Any:  # noqa: ANN401 - of any type
-    """Return a field of a PromptFile; if a user's file leaves it out, the shipped prompts are used."""
+    """Return a field of a PromptFile; if a user leaves it out, the shipped prompt is used."""
     return added_field(None, alias=alias, description=description)
 
 
@@ -257,7 +257,7 @@ def _keys(schema: type[BaseModel]) -> dict[str, str]:
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
-    """Return a text with its slots filled once: slots in the filled-in texts stay."""
+    """Return a text with its slots filled; slots inside the filled-in values stay as they are."""
 
     def put(found: re.Match[str]) -> str:
         return f"{{{found['literal']}}}" if found["literal"] else " ".join(str(values[found["slot"]]).split())
@@ -270,5 +270,5 @@ def _message(role: str, content: str) -> Message:
 
 
 def listed(names: Collection[str]) -> str:
-    """Return names for a message, in backticks."""
+    """Return names in backticks, joined by "and", for a message."""
     return " and ".join(f"`{name}`" for name in names)

@@ -1,4 +1,4 @@
-"""Read a plug-in's own YAML files, such as prompts; every fault has its file, line and key."""
+"""Read a plug-in's own YAML files, such as prompts; every error names file, line and key."""
 
 import datetime
 import json
@@ -17,7 +17,7 @@ Location = tuple[int | str, ...]
 
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
-    """Return the settings in a YAML text, called `name` in messages; raises UserError on each fault."""
+    """Return the settings in a YAML text; raises UserError with all faults, which call the text `name`."""
     # The order of keys can decide what a plug-in generates, and no identity tells it: it must stay.
     data, _ = load_with_lines(text, str(name), is_merged_first=True)
     try:
@@ -28,7 +28,7 @@ def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Sett
 
 
 def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return the data with keys that are dates turned into text, as JSON requires."""
+    """Return the data with date keys turned into text, since JSON has no dates."""
     if isinstance(data, list):
         return [_with_text_keys(item) for item in data]
     if not isinstance(data, dict):
@@ -72,7 +72,7 @@ def _shown(value: object) -> str:
 
 
 def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
-    """Return the permitted keys of the section at a location, also inside a mapping or list of sections."""
+    """Return the permitted keys of the section at a location, which may be inside a mapping or list."""
     for key in location:
         field = _fields(schema).get(str(key))
         if field is not None:
@@ -82,7 +82,7 @@ def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
 
 
 def _fields(schema: type[BaseModel]) -> Mapping[str, Any]:
-    """Return key in a file -> field."""
+    """Return key in a file -> the schema's field."""
     return {field.alias or name: field for name, field in schema.model_fields.items()}
 
 
@@ -93,7 +93,10 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 
 
 def _located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
-    """Return "file:line" and the dotted key of a location; for a missing key, its section's line."""
+    """Return "file:line" and the dotted key of a location.
+
+    The line of a missing key is the line of its section.
+    """
     lines = load_with_lines(text, str(name))[1]
     written: Location = ()
     keys: list[int | str] = []

@@ -12,24 +12,25 @@ from synthbench.plugins.model_contracts import Evaluator
 class TaskProvider(Evaluator):
     """An evaluator with its own tasks: an evaluation names them under `tasks`, without sources.
 
-    `record_kind` is the kind of most tasks; `read_task` may return any.
+    `record_kind` is the record kind of most tasks; `read_task` may return records of any kind.
     """
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Return the tasks that `tasks: [all]` means with these settings.
+        """Return the names of the tasks that `tasks: [all]` stands for with these settings.
 
         Called by `validate` and `plan`: must be quick and work offline. Raises UserError if there are none.
         """
 
     @abstractmethod
     def check_name(self, task: str) -> None:
-        """Raise UserError if these settings have no such task; as quick as `names`."""
+        """Raise UserError if these settings have no such task. Must be as quick as `names`."""
 
     def task_revisions(self, task: str) -> Mapping[str, str]:
         """Return what determines a task's data and scoring: name -> content hash, commit or version.
 
-        It enters the identity of all stages on the task. Must be quick. Raises UserError without local data.
+        The result enters the identity of all stages that use the task. Must be quick. Raises UserError if
+        local data are missing.
         """
         return {}
 
@@ -37,15 +38,15 @@ class TaskProvider(Evaluator):
     def read_task(self, task: str) -> SyntheticDataset:
         """Return the test items as records, with the task's name under "task" in the manifest's `config`.
 
-        Called before any training; raises UserError if the data are missing or unusable. Training data are
-        searched for these texts. The manifest's `revisions` name the published data set with the same
-        content, if there is one.
+        Called before any training; raises UserError if the data are missing or unusable. The contamination
+        check searches training data for the items' texts. The manifest's `revisions` name the published data
+        set with the same content, if there is one.
         """
 
     @classmethod
     @abstractmethod
     def of_suite(cls, name: str, data: Path | None) -> tuple[Self, tuple[str, ...]]:
-        """Return the evaluator, and its tasks, for a suite of this name: a task or a collection.
+        """Return an evaluator and the names of its tasks for `name`: one task or a collection of tasks.
 
-        `data` is the folder of data sets; None: the tasks come from the hub.
+        `data` is the user's folder of data sets; None takes the tasks from the hub.
         """

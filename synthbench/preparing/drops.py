@@ -47,7 +47,7 @@ class Length(Step):
 
 
 def _check_words(records: Records, words: str | None, what: str) -> None:
-    """Raise UserError if `words` names no splitter though most texts have no spaces between words."""
+    """Raise UserError if `words` is None but most texts are in a script without spaces between words."""
     if words is None:
         check_words((text for row in records.text_rows() for text in row), what)
 
@@ -71,8 +71,8 @@ BUT_FOR = "but for case, and full stops and blanks at the ends"
 class DropIdentical(Step):
     """Drop records with two equal sentences.
 
-    `normalised` ignores case, and full stops and spaces at the ends. With or without it, the step reports how
-    many records have exactly equal sentences, and how many more have equal ones after normalisation.
+    `normalised` ignores case, white space at both ends and full stops at the end. The step always reports how
+    many records have exactly equal sentences, and how many more have sentences equal after normalisation.
     """
 
     version = 1
@@ -80,7 +80,7 @@ class DropIdentical(Step):
 
     normalised: bool = added_field(
         False,
-        description="ignore case, and full stops and spaces at the ends",
+        description="ignore case, white space at both ends and full stops at the end",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -89,7 +89,7 @@ class DropIdentical(Step):
         return (record for record in records if not is_identical(record.texts()))
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return how many records have equal sentences: exactly, and only after normalisation."""
+        """Return how many records have exactly equal sentences, and how many more after normalisation."""
         num_same = sum(map(_is_identical, before.text_rows()))
         num_nearly = sum(map(_is_nearly_identical, before.text_rows())) - num_same
         return f"{num_same} identical to the letter, {num_nearly} more {BUT_FOR}"
@@ -104,18 +104,21 @@ def _is_nearly_identical(texts: Sequence[str]) -> bool:
 
 
 class DropDuplicates(Step):
-    """Keep the first of records with the same sentences, whatever their scores (unless `same_label`)."""
+    """Keep the first of all records with the same sentences.
+
+    Scores and labels may differ, unless `same_label` is set.
+    """
 
     version = 1
 
     unordered: bool = Field(False, description="scored pairs: treat (a, b) and (b, a) as the same")
     normalised: bool = added_field(
         False,
-        description="ignore case, and full stops and spaces at the ends",
+        description="ignore case, white space at both ends and full stops at the end",
     )
     same_label: bool = added_field(
         False,
-        description="records with different labels or scores are no duplicates",
+        description="true: records with different labels or scores are no duplicates",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -132,14 +135,14 @@ class DropDuplicates(Step):
                 yield record
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return how many records are duplicates: exactly, and only after normalisation."""
+        """Return how many records are exact duplicates, and how many more after normalisation."""
         num_same, num_nearly = (
             len(before) - len({self._key(record, form) for record in before}) for form in (str, normalised)
         )
         return f"{num_same} duplicates to the letter, {num_nearly - num_same} more {BUT_FOR}"
 
     def _key(self, record: Record, form: Callable[[str], str]) -> bytes:
-        """Return a hash that only duplicates of the record share."""
+        """Return a hash that is equal for duplicates and different for all other records."""
         texts = [form(text) for text in record.texts()]
         label = (record.label, getattr(record, "score", None)) if self.same_label else ()
         key = repr((*(sorted(texts) if self.unordered else texts), label))
@@ -149,7 +152,7 @@ class DropDuplicates(Step):
 class DropOverlap(Step):
     """Drop records that share a sentence or pair with other sources, such as test sets.
 
-    Training with and without this step shows the effect of the overlap (docs/data_quality.md).
+    To measure the effect of the overlap, train with and without this step (docs/data_quality.md).
     """
 
     version = 2
@@ -159,8 +162,9 @@ class DropOverlap(Step):
     )
     by: Literal["exact", "normalised", "13-gram", "near-duplicate", "pair"] = Field(
         "normalised",
-        description="how to match a sentence, as in `data contamination`; pair: drop a record if its first "
-        "sentence and another one are a pair in a source, normalised and in either order",
+        description="the rule that finds shared sentences, as in `data contamination`; pair: drop a record "
+        "if its first sentence and another of its sentences are a pair in a source, after normalisation and "
+        "in either order",
     )
     words: Words | None = words_setting()
 
@@ -191,11 +195,11 @@ class DropOverlap(Step):
 
 
 class DropContaminated(Step):
-    """Drop records with a sentence of named test sets, by every rule of `data contamination`.
+    """Drop records with a sentence of the named test sets, by all rules of `data contamination` on texts.
 
     The rules, strictest first: equal up to white space at the ends; equal without case, punctuation and white
-    space; a common 13-gram of words; similar character 5-grams. A record counts under the first rule that
-    finds one of its sentences.
+    space; a common 13-gram of words; similar character 5-grams. A dropped record is counted once, under the
+    first rule that finds one of its sentences.
     """
 
     version = 1
@@ -204,7 +208,7 @@ class DropContaminated(Step):
         description="the test sets; an `if_found` task is skipped if its data are missing"
     )
     near: float = Field(
-        NEAR, ge=0.5, le=1.0, description="minimum Jaccard similarity of 5-grams of near-duplicates"
+        NEAR, ge=0.5, le=1.0, description="minimum Jaccard similarity of near-duplicates' character 5-grams"
     )
     words: Words | None = words_setting()
 
@@ -226,7 +230,7 @@ class DropContaminated(Step):
 
 
 def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tuple[str, ...]]]:
-    """Return the sentences of each source whose data are available."""
+    """Return source -> the texts of its records, for each source whose data are available."""
     found = {name: context.source(name) for name in sources}
     return {name: data.text_rows() for name, data in found.items() if data is not None}
 
@@ -234,7 +238,7 @@ def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tu
 def _searched(
     index: TestIndex, records: Records, context: StepContext
 ) -> Iterator[tuple[Sequence[Record], Mapping[str, AbstractSet[str]]]]:
-    """Yield batches of records, each with check -> the batch's sentences that it finds in the index."""
+    """Yield batches of records, each with check -> the sentences that this check finds in the index."""
     with context.progress.task("searching sentences", len(records)) as task:
         for some in batched(records, RECORDS_AT_ONCE):
             texts = tuple(dict.fromkeys(text for record in some for text in record.texts()))

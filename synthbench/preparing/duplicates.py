@@ -1,4 +1,4 @@
-"""Steps that keep one of several near-duplicates, by letters or by meaning."""
+"""Steps that keep one of several near-duplicates: alike in letters, or alike in meaning."""
 
 from abc import abstractmethod
 from array import array
@@ -31,26 +31,29 @@ ROUNDING = 1e-6
 
 
 class _NearDuplicateStep(Step):
-    """Keep one of several near records: the first in a shuffle of the ids by `seed`.
+    """Keep one of several near-duplicate records, chosen at random by their ids and `seed`.
 
-    Two records are near if each sentence is near the other record's sentence in the same position. In the
-    order of the shuffle, a record is dropped if it is near a kept one. So the order in the data set does not
-    matter.
+    Two records are near if each sentence of one is near the sentence at the same position of the other. The
+    step shuffles the records, then drops each record that is near an earlier kept record. The order of
+    records in the data set does not matter.
     """
 
     name: ClassVar[str]
     """The step's name, which seeds the shuffle together with `seed`."""
 
-    seed: int = Field(0, description="seed of the choice among near records")
+    seed: int = Field(0, description="seed of the shuffle that decides which of several near records is kept")
 
     @abstractmethod
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext
     ) -> "NDArray[np.bool_]":
-        """Return whether to keep each record, shape (records,); `order` has row numbers, preferred first."""
+        """Return whether to keep each record, shape (records,).
+
+        `order`: the row numbers in the shuffle's order; of two near records the earlier one is kept.
+        """
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield one record of each group of near ones, in order."""
+        """Yield the records that are near no kept record, in their original order."""
         order = shuffled(self.name, self.seed, records)
         return compress(records, self.kept_mask(records, order, context))
 
@@ -58,8 +61,8 @@ class _NearDuplicateStep(Step):
 class DropNearDuplicates(_NearDuplicateStep):
     """Keep one of several near-duplicates, by character 5-grams, as `data inspect` counts them.
 
-    Case, punctuation and white space are ignored. Hashes of the ids decide which record is kept, so the order
-    of records does not matter.
+    Case, punctuation and white space are ignored. Hashes of the ids, not the order of records, decide which
+    record is kept.
     """
 
     version = 1
@@ -70,13 +73,16 @@ class DropNearDuplicates(_NearDuplicateStep):
     )
 
     def memory(self, num_records: int) -> float:
-        """Return the memory in bytes: bands of two sentences per record, and their buckets."""
+        """Return the memory in bytes, for the MinHash bands and buckets of two sentences per record."""
         return num_records * 2.0 * (512 if self.threshold >= NEAR else 1024)
 
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext
     ) -> "NDArray[np.bool_]":
-        """Compare each record with the kept ones that share most buckets with one of its first sentences."""
+        """Compare each record with the kept records that share buckets with one of its first sentences.
+
+        That sentence is the one with the fewest such records.
+        """
         import numpy as np
 
         stays = np.ones(len(order), bool)
@@ -98,9 +104,9 @@ class DropNearDuplicates(_NearDuplicateStep):
     def _in_buckets(
         self, records: Records, places: "NDArray[np.intp]", context: StepContext
     ) -> tuple[TextRows, list[Buckets]]:
-        """Return the texts without case, punctuation and white space, and buckets for each text position.
+        """Return all texts, normalised (`bare`), and the buckets of each of the first text positions.
 
-        `places` has each record's place in the order of preference, which numbers the records in the buckets.
+        `places`: each record's rank in the shuffle. The buckets contain these ranks, not row numbers.
         """
         import numpy as np
 
@@ -127,10 +133,10 @@ class DropNearDuplicates(_NearDuplicateStep):
 
 
 class SemanticDedup(_NearDuplicateStep):
-    """Keep one of several records that mean nearly the same, by the cosine of an encoder (SemDeDup).
+    """Keep one of several records that mean nearly the same, by an encoder's cosines (SemDeDup).
 
-    Abbas et al. 2023, arXiv 2303.09540, keep one sentence of each group of close embeddings. Hashes of the
-    ids decide which record is kept.
+    SemDeDup (Abbas et al. 2023, arXiv 2303.09540) keeps one item of each group of close embeddings. Here,
+    hashes of the ids decide which record is kept.
     """
 
     version = 1
@@ -166,9 +172,10 @@ class SemanticDedup(_NearDuplicateStep):
 def _by_length(
     records: Records, texts: Sequence[str], order: "NDArray[np.intp]"
 ) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]":
-    """Yield, for each number of texts, its row numbers in this order and the indices of their texts.
+    """Yield, for all records with the same number of texts, their row numbers and their texts' indices.
 
-    Shapes: (rows,) and (rows, texts).
+    The row numbers, shape (rows,), are in the given order. The indices, shape (rows, texts), are positions in
+    `texts`.
     """
     import numpy as np
 
@@ -181,13 +188,16 @@ def _by_length(
 
 
 class _NearRecords:
-    """Finds records near an earlier kept record; `numbers` has the indices of each record's vectors."""
+    """Finds records near an earlier kept record.
+
+    `numbers`: the indices of each record's vectors, shape (records, texts). `least`: the minimum cosine.
+    """
 
     def __init__(self, vectors: "NDArray[np.float32]", numbers: "NDArray[np.intp]", least: float) -> None:
         self._vectors, self._numbers, self._least = vectors, numbers, least
 
     def keep_masks(self) -> "Iterator[tuple[int, NDArray[np.bool_]]]":
-        """Yield, for each block, its first record's index and whether each of its records is kept."""
+        """Yield, for each block of records, the first record's index and a mask of the kept records."""
         import numpy as np
 
         kept = self._numbers[:0]
@@ -205,7 +215,7 @@ class _NearRecords:
             yield start, alive
 
     def _near(self, first: "NDArray[np.intp]", second: "NDArray[np.intp]") -> "NDArray[np.bool_]":
-        """Return whether all texts of two records are near, for each pair; shape (first, second)."""
+        """Return, for each record of `first` and each of `second`, whether all their texts are near."""
         import numpy as np
 
         found = np.ones((len(first), len(second)), bool)

@@ -22,11 +22,11 @@ LABELLER, KEEP_BEST = "labeller", "keep-best"
 
 
 class WithLabellers(Step):
-    """A step that may have labellers, and the data that trained ones learn from."""
+    """A step that may have labellers; `sources` names the data that trained labellers learn from."""
 
     sources: dict[Literal["gold", "dev"], str] = Field(
         default_factory=dict,
-        description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
+        description="sources for a trained labeller: `gold` (training pairs) and `dev` (model selection)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the labeller's training")
 
@@ -43,14 +43,14 @@ class WithLabellers(Step):
 
     @abstractmethod
     def labellers(self) -> Mapping[str, Labeller]:
-        """Return the labellers by their keys."""
+        """Return key in the settings -> labeller."""
 
     def needs_llm(self) -> bool:
-        """Return whether a labeller is an LLM."""
+        """Return whether any labeller is an LLM."""
         return any(labeller.uses_llm for labeller in self.labellers().values())
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the labellers' models."""
+        """Return the models of all labellers."""
         gold, dev = self.sources.get("gold", ""), self.sources.get("dev", "")
         return {
             name: model
@@ -64,7 +64,7 @@ class WithLabellers(Step):
 
 
 class LabelledStep(WithLabellers):
-    """Score each pair of a record's first sentence with another one, and use the scores."""
+    """A step that scores each pair of a record's first sentence and one of its other sentences."""
 
     labeller: Labeller = Field(description="the labeller that scores pairs")
 
@@ -73,13 +73,16 @@ class LabelledStep(WithLabellers):
         return {LABELLER: self.labeller}
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return one request per record, a lower bound: triplets need one for each further negative."""
+        """Return the amount of one request per record, a lower bound; None without an LLM.
+
+        A triplet takes a request for its positive and one for each negative.
+        """
         return self.labeller.asks(num_records)
 
     def _scored(
         self, records: Records, score: "Scoring", context: StepContext
     ) -> Iterator[tuple[Record, Sequence[float]]]:
-        """Yield each record with its pairs' scores; records without a clear score are dropped and counted."""
+        """Yield each record with its pairs' scores; drop and count records with an unclear score."""
         pairs = sorted({pair for texts in records.text_rows() for pair in _pairs(texts)})
         found = score(len(pairs), pairs.__getitem__, LABELLER, context)
         scores = {pairs[index]: verdict.value for index, verdict in found}
@@ -100,9 +103,9 @@ Scoring = Callable[[int, Texts, str, StepContext], Iterator[tuple[int, Verdict]]
 class KeepConsistent(LabelledStep):
     """Keep records whose intended label a labeller confirms.
 
-    Scored pairs: the labeller's score differs from the record's by at most `tolerance`. Pairs: the labeller's
-    score is at least 1 - `tolerance`. Triplets: the positive's score is at least `margin` above every
-    negative's.
+    Scored pairs: the labeller's score differs from the record's score by at most `tolerance`. Pairs: the
+    labeller's score is at least 1 - `tolerance`. Triplets: the positive's score exceeds each negative's score
+    by at least `margin`.
     """
 
     version = 1
@@ -113,17 +116,18 @@ class KeepConsistent(LabelledStep):
         0.25,
         ge=0.0,
         lt=1.0,
-        description="for pairs: maximum difference between the labeller's and the intended score",
+        description="for pairs and scored pairs: maximum difference between the labeller's score and the "
+        "intended score, which is 1 for pairs",
     )
     margin: float = Field(
         0.0,
         ge=0.0,
         lt=1.0,
-        description="for triplets: minimum difference between the positive's and a negative's score",
+        description="for triplets: minimum of the positive's score minus any negative's score",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the confirmed records; records without a clear score are dropped and counted."""
+        """Yield the confirmed records; all others are dropped and counted."""
         num_unconfirmed = 0
         for record, scores in self._scored(records, self.labeller.verdicts, context):
             if self._confirms(record, scores):
@@ -143,7 +147,7 @@ class KeepConsistent(LabelledStep):
 class KeepBest(WithLabellers):
     """Keep the records whose first two sentences a labeller scores highest, or an LLM's likeliest pairs.
 
-    InPars-v2 (Jeronymo et al. 2023) keeps the tenth of an LLM's queries that a reranker scores highest;
+    InPars-v2 (Jeronymo et al. 2023) keeps the tenth of the LLM's queries that a reranker scores highest.
     InPars (Bonifacio et al. 2022) keeps the queries whose tokens have the highest mean log-probability.
     """
 
@@ -157,11 +161,11 @@ class KeepBest(WithLabellers):
     )
     by: Literal["likelihood"] | None = added_field(
         None,
-        description="likelihood: keep the pairs whose anchors the LLM wrote with the highest `likelihood`;"
-        " some methods store it with `likelihoods: true`",
+        description="likelihood: keep the pairs with the highest `likelihood`, the LLM's probability of their"
+        " anchors' tokens; some methods store this column if they have `likelihoods: true`",
     )
-    size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
-    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
+    size: int | None = Field(None, ge=1, description="number of records to keep; set this or `fraction`")
+    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records to keep")
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
@@ -182,11 +186,11 @@ class KeepBest(WithLabellers):
         return super().obstacle(kind)
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return one request per record, None without an LLM."""
+        """Return the amount of one request per record; None without an LLM."""
         return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
-        """Return how many records to keep; fewer stay if fewer have a clear score."""
+        """Return how many records to keep; if fewer have a clear score or likelihood, fewer are kept."""
         return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -213,11 +217,12 @@ class KeepBest(WithLabellers):
 
 
 class ScoreTriplets(LabelledStep):
-    """Add a teacher's scores of positive and negatives to each triplet, for margin-MSE.
+    """Add a teacher's scores of the positive and the negatives to each triplet, for margin-MSE.
 
-    `scale: own` uses the labeller's output, such as the logits of MS MARCO cross-encoders without an
-    activation (Wang et al. 2022, GPL, section 3.2). `scale: logit` uses log(s / (1 - s)) of a score s in [0,
-    1], the logit of a cross-encoder with a sigmoid; s is first limited to [0.0001, 0.9999].
+    The teacher is the labeller. `scale: own` uses its raw scores, such as the logits of MS MARCO
+    cross-encoders without an activation (Wang et al. 2022, GPL, section 3.2). `scale: logit` turns a score s
+    in [0, 1] into log(s / (1 - s)), the logit of a cross-encoder with a sigmoid; s is first limited to
+    [0.0001, 0.9999].
     """
 
     version = 1
@@ -232,7 +237,10 @@ class ScoreTriplets(LabelledStep):
     )
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return two requests per triplet, a lower bound: each further negative needs one more."""
+        """Return the amount of two requests per triplet, a lower bound; None without an LLM.
+
+        Each further negative takes one more request.
+        """
         return super().asks(2 * num_records)
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -260,15 +268,15 @@ ROUNDING = 1e-9
 
 
 def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """Return the pairs to score: a record's first sentence with each other one."""
+    """Return the pairs to score: a record's first sentence with each of its other sentences."""
     first, *others = texts
     return [(first, other) for other in others]
 
 
 class JudgeStep(WithLabellers):
-    """Keep records for which an LLM answers yes, or gives a high enough grade.
+    """Keep records for which an LLM answers a question with yes, or with a high enough grade.
 
-    With `labeller` instead of `question`: records whose first two sentences get a high enough score.
+    With `labeller` instead of `question`, keep records whose first two sentences get a high enough score.
     """
 
     version = 1
@@ -277,7 +285,7 @@ class JudgeStep(WithLabellers):
 
     question: Question | None = added_field(
         None,
-        description="the question about each record, of any kind and with any of its columns",
+        description="the question about each record; records of any kind, any of their columns as slots",
     )
     labeller: Labeller | None = added_field(
         None,
@@ -285,16 +293,16 @@ class JudgeStep(WithLabellers):
     )
     sources: dict[Literal["gold", "dev"], str] = added_field(
         {},
-        description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
+        description="sources for a trained labeller: `gold` (training pairs) and `dev` (model selection)",
     )
     seed: int = added_field(0, ge=0, lt=2**32, description="seed of the labeller's training")
     least: float | None = Field(
         None,
-        description="the lowest grade to keep, or with a labeller the lowest score in [0, 1]. Default: the"
-        " middle of the scale",
+        description="the lowest grade to keep; with a labeller, the lowest score to keep, in [0, 1]. Default:"
+        " the middle of the scale",
     )
     unclear: Literal["drop", "keep"] = Field(
-        "drop", description="keep or drop records with an unclear answer; they are counted"
+        "drop", description="whether to drop or keep records with an unclear answer; both are counted"
     )
 
     @model_validator(mode="after")
@@ -320,7 +328,7 @@ class JudgeStep(WithLabellers):
         return {} if self.labeller is None else {LABELLER: self.labeller}
 
     def needs_llm(self) -> bool:
-        """Return whether it asks a question, or its labeller is an LLM."""
+        """Return whether the step asks an LLM: a question, or as its labeller."""
         return self.question is not None or super().needs_llm()
 
     def obstacle(self, kind: RecordKind) -> str:
@@ -333,7 +341,7 @@ class JudgeStep(WithLabellers):
         return super().obstacle(kind) or self.question.obstacle((*columns, "instruction", "label"))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return one request per record, None without an LLM."""
+        """Return the amount of one request per record; None without an LLM."""
         if self.question is not None:
             return self.question.asks(num_records)
         return None if self.labeller is None else self.labeller.asks(num_records)

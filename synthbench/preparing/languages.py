@@ -16,14 +16,17 @@ MOST_CACHED = 65_536
 class KeepLanguage(Step):
     """Drop records with a sentence that is certainly not in `language`.
 
-    The library py3langid knows 97 languages. Short sentences are rarely certain, and are kept.
+    The library py3langid knows 97 languages. It is rarely certain about short sentences: these are kept.
     """
 
     version = 1
 
     language: str = Field(pattern=r"^[a-z]{2,3}$", description="ISO 639-1 code, such as en or de")
     sure: float = Field(
-        0.7, gt=0.5, le=1.0, description="minimum probability of another language for dropping a sentence"
+        0.7,
+        gt=0.5,
+        le=1.0,
+        description="drop a record if a sentence is in another language with at least this probability",
     )
 
     @field_validator("language")
@@ -35,7 +38,7 @@ class KeepLanguage(Step):
         return code
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the kept records; dropped ones are counted by the first other language found in them."""
+        """Yield the kept records; dropped records are counted by the first other language found in each."""
         identify = lru_cache(MOST_CACHED)(identifier().classify)
         for record in records:
             found = next((code for text in record.texts() if (code := self._other(identify(text)))), "")

@@ -38,22 +38,22 @@ class TripletStep(Step):
     scores_triplets = False
 
     def kind_after(self, kind: RecordKind) -> RecordKind:
-        """Return the kind of the results: triplets."""
+        """Return the kind of the resulting records: triplets."""
         return RecordKind.TRIPLET
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the base of the search's encoder, if there is one: it must not be the model under test."""
+        """Return the searching encoder's base, if there is one; it must not be the model under test."""
         base = (getattr(self, ENCODER, None) or {}).get("base")
         return (base,) if isinstance(base, Mapping) else ()
 
 
 class MineNegatives(TripletStep):
-    """Add hard negatives to each pair: other records' positives that a miner finds near its anchor.
+    """Add hard negatives to each pair: other records' positives that a miner finds near the pair's anchor.
 
-    The miner is an encoder, with sentence-transformers' search, or BM25, whose negatives share a word with
-    the anchor. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new
-    negatives instead of their own, or besides them (`add`). A record without any new negative is dropped. For
-    BM25, missing negatives are counted.
+    The miner is an encoder, with sentence-transformers' search, or BM25. BM25 finds only negatives that share
+    a word with the anchor, and missing ones are counted. Pairs become triplets, with further negatives if
+    `number` is more than 1. In triplets, new negatives replace the old ones, or are added to them (`add`). A
+    record without any new negative is dropped.
     """
 
     version = 2
@@ -62,7 +62,7 @@ class MineNegatives(TripletStep):
     encoder: dict[str, Any] | None = Field(
         None,
         description="the miner's encoder: settings of the trainer `none`, such as `base: {model: ...}`; "
-        "not the one under test; null: only with `miner: bm25`",
+        "not the model under test; null: only with `miner: bm25`",
     )
     miner: Literal["encoder", "bm25"] = added_field(
         "encoder",
@@ -70,22 +70,22 @@ class MineNegatives(TripletStep):
     )
     number: int = Field(1, ge=1, le=64, description="maximum number of negatives per record")
     skip: int = Field(
-        0, ge=0, le=1000, description="number of nearest texts to skip, since they may mean the same"
+        0, ge=0, le=1000, description="number of nearest texts to skip: they may mean the same as the anchor"
     )
     max_score: float | None = Field(
-        None, ge=-1.0, le=1.0, description="maximum cosine of an anchor and its negative; null: no limit"
+        None, ge=-1.0, le=1.0, description="maximum cosine of an anchor and a negative; null: no limit"
     )
     add: bool = added_field(
         False,
-        description="for triplets: true adds the negatives to the triplet's own, such as another miner's; "
-        "false replaces them",
+        description="for triplets: true adds the new negatives to the triplet's old ones, such as another "
+        "miner's; false replaces the old ones",
     )
     margin: float | None = Field(
         None,
         ge=0.0,
         le=2.0,
-        description="minimum difference between the cosines with the positive and with a negative; null: "
-        "no limit",
+        description="minimum of the anchor's cosine with the positive minus its cosine with a negative; "
+        "null: no limit",
     )
 
     @model_validator(mode="after")
@@ -101,11 +101,11 @@ class MineNegatives(TripletStep):
         return self
 
     def version_in_use(self) -> int:
-        """Return 2 for BM25, whose splitting into words changed, and 1 for encoders."""
+        """Return 2 for BM25, since its splitting into words has changed, and 1 for encoders."""
         return self.version if self.miner == "bm25" else 1
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the encoder, if that is the miner."""
+        """Return the encoder, if the miner is an encoder."""
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -186,11 +186,12 @@ class MineNegatives(TripletStep):
 
 
 class DrawNegatives(Step):
-    """Replace each triplet by `number` triplets with one negative each, drawn from its negatives.
+    """Replace each triplet by `number` triplets with one negative each, drawn from the triplet's negatives.
 
-    GPL draws one of a query's mined negatives for each training example (Wang et al. 2022, section 3.2), so
-    that queries times `number` equals steps times batch size. Negatives are drawn without repetition; a
-    triplet with fewer than `number` gives one for each. A teacher's scores are kept.
+    GPL draws one of a query's mined negatives for each training example (Wang et al. 2022, section 3.2). To
+    do the same, set `number` to steps times batch size, divided by the number of queries. Negatives are drawn
+    without repetition; a triplet with fewer than `number` negatives gives one triplet for each. A teacher's
+    scores are kept.
     """
 
     version = 1
@@ -200,15 +201,15 @@ class DrawNegatives(Step):
     seed: int = Field(0, description="seed of the draw")
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the triplets; an id is "ID/negativeN" for the record's id and its N-th negative."""
+        """Yield the new triplets; "ID/negativeN" has the N-th negative of the triplet ID."""
         return (drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record))
 
     def expected(self, num_records: int) -> int:
-        """Return the upper bound: `number` for each record."""
+        """Return an upper bound: `number` triplets for each record."""
         return num_records * self.number
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return the number of triplets missing for lack of negatives."""
+        """Return a remark on how many triplets are missing for lack of negatives; "" if none."""
         num_lacking = self.number * len(before) - len(after)
         return f"{num_lacking} fewer than wanted, for lack of negatives" if num_lacking else ""
 
@@ -230,7 +231,7 @@ class DrawNegatives(Step):
 
 
 class _Miner:
-    """An encoder with the interface that sentence-transformers' miner expects: unit vectors and cosines."""
+    """Gives an encoder the interface that sentence-transformers' miner expects: unit vectors and cosines."""
 
     device = "cpu"
     prompts: Mapping[str, str] = MappingProxyType({})
@@ -264,7 +265,7 @@ class _Miner:
 
 
 def with_negatives(record: Pair | Triplet, negatives: Sequence[str], *, is_added: bool) -> Triplet:
-    """Return the record as a triplet with these negatives; `is_added` keeps a triplet's own before them."""
+    """Return the record as a triplet with these negatives; `is_added` keeps a triplet's old ones in front."""
     own = record.negatives if is_added and isinstance(record, Triplet) else ()
     # A teacher's scores belong to the former negatives; triplets have no likelihood.
     replaced = ("negative", "further_negatives", "scores", "likelihood")

@@ -1,4 +1,4 @@
-"""The step that relabels queries among the passages that a search finds."""
+"""The step that chooses new passages for queries, among the passages that a search finds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,13 +57,13 @@ class RankingPrompt(Prompt):
         return self
 
     def of(self, judge: Judge) -> Judge:
-        """Return the judge with this prompt."""
+        """Return a copy of the judge that asks with this prompt."""
         (message,) = self.chat({"query": "{sentence1}", "passage": "{sentence2}"}).messages
         return judge.model_copy(update={"prompt": message["content"]})
 
 
 class RankingPrompts(PromptFile):
-    """The prompts of the default rankings."""
+    """The prompts of the two default rankings of `relabel-retrieved`."""
 
     relevance: RankingPrompt | None = replaceable_prompts(
         "ask whether {passage} answers {query}; answered with yes or no"
@@ -76,10 +76,11 @@ class RankingPrompts(PromptFile):
 class RelabelRetrieved(WithLabellers, TripletStep):
     """Replace each query's passage by the best passage that a search finds for the query, as Gecko does.
 
-    Each ranking orders the candidates: the query's own passage and its neighbours. A candidate's score is the
-    sum of 1 / rank over the rankings (Lee et al. 2024, appendix A). The best candidate becomes the positive;
-    on a tie the query's own passage stays. The worst one, or a drawn one (`negative`), becomes the hard
-    negative. Records become triplets, whose `former_positive` is the query's own passage.
+    The candidates are the query's own passage and the passages that the search finds. Each ranking orders
+    them; a candidate's score is the sum of 1 / rank over the rankings (Lee et al. 2024, appendix A). The best
+    candidate becomes the positive; on a tie the query's own passage stays. The hard negative is the worst
+    candidate, or a random one (`negative`). Records become triplets, whose `former_positive` is the query's
+    own passage.
     """
 
     version = 1
@@ -89,24 +90,26 @@ class RelabelRetrieved(WithLabellers, TripletStep):
     rankings: tuple[Labeller, ...] = Field(
         DEFAULT,
         min_length=1,
-        description="labellers; each ranks a query's candidates; {sentence1} is the query,"
-        " {sentence2} the passage. Default: an LLM by two questions, with log-probabilities",
+        description="labellers; each of them ranks a query's candidates; {sentence1} is the query,"
+        " {sentence2} the passage. Default: an LLM asked two questions, read from log-probabilities",
     )
     prompts: RankingPrompts | None = added_field(
         None,
-        description="YAML file of prompts for the default rankings, or its content. Default: the "
+        description="YAML file of prompts for the default rankings, or the file's content. Default: the "
         "reconstructed prompts",
     )
-    source: str | None = Field(None, description="passages to search; null: the records' own passages")
+    source: str | None = Field(
+        None, description="source of the passages to search; null: the records' own passages"
+    )
     encoder: dict[str, Any] | None = Field(
         None,
-        description="the search's encoder: settings of the trainer `none`, such as `base: {model: ...}`; not"
-        " the one under test; null: BM25 on words without punctuation",
+        description="the encoder that searches: settings of the trainer `none`, such as `base: {model: ...}`;"
+        " not the model under test; null: BM25 on words without punctuation",
     )
-    number: int = Field(20, ge=1, le=1000, description="passages found for a query, besides its own passage")
+    number: int = Field(20, ge=1, le=1000, description="number of candidates besides the query's own passage")
     negative: Literal["lowest", "drawn"] = Field(
         "lowest",
-        description="the hard negative: lowest takes the worst candidate, drawn any but the positive",
+        description="the hard negative: lowest takes the worst candidate; drawn, any except the positive",
     )
 
     @model_validator(mode="after")
@@ -116,7 +119,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         return self
 
     def labellers(self) -> Mapping[str, Labeller]:
-        """Return the rankings by their keys."""
+        """Return key in the settings -> ranking."""
         rankings = self.rankings
         if self.prompts is not None:
             own = (self.prompts.relevance, self.prompts.likelihood)
@@ -127,16 +130,16 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         return {f"rankings.{index}": labeller for index, labeller in enumerate(rankings)}
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the rankings' models, and the search's encoder."""
+        """Return the models of the rankings, and the encoder that searches."""
         encoder = {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
         return {**super().needs(), **encoder}
 
     def others(self) -> tuple[str, ...]:
-        """Return the passages to search, and the sources of trained rankings."""
+        """Return the names of the sources: of trained rankings, and of the passages to search."""
         return (*super().others(), *([] if self.source is None else [self.source]))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the requests: one per record, candidate and ranking by an LLM; None without an LLM."""
+        """Return the amount of one request per record, candidate and LLM ranking; None without an LLM."""
         each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.labellers().values()]
         asked = [amount + ChatAmount(0, LONGER * amount.num_requests, 0) for amount in each if amount]
         return sum(asked, ChatAmount(0, 0, 0)) if asked else None
@@ -159,7 +162,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
             context.measure(f"{NAME}: share of positives changed", num_changed / num_kept)
 
     def _negative(self, record: Pair | Triplet, others: Sequence[str]) -> str:
-        """Return the hard negative among the candidates below the best; `others` are best first."""
+        """Return the hard negative; `others`: all candidates but the best one, best first."""
         if self.negative == "lowest":
             return others[-1]
         return min(others, key=lambda text: digest(NAME, self.seed, record.anchor, text))
@@ -167,7 +170,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
     def _candidates(
         self, pairs: Sequence[tuple[str, str]], context: StepContext
     ) -> dict[tuple[str, str], list[str]]:
-        """Return each pair's own passage, then the nearest others."""
+        """Return pair -> its candidates: its own passage, then the nearest other passages."""
         texts = sorted(self._passages(context) or {passage for _, passage in pairs})
         if len(texts) < 2:
             raise UserError(f"{NAME}: {len(texts)} different passages leave no negative; needed: 2")
@@ -187,7 +190,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         }
 
     def _passages(self, context: StepContext) -> set[str]:
-        """Return the passages of the source, without queries; none without a source."""
+        """Return the passages of `source`, without its queries; empty if there is no source."""
         data = None if self.source is None else context.source(self.source)
         if data is None:
             return set()
@@ -211,7 +214,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
     def _fused(
         self, candidates: Mapping[tuple[str, str], Sequence[str]], context: StepContext
     ) -> dict[tuple[str, str], _Fused]:
-        """Return each pair's candidates, best first, by the sum of 1 / rank; ties have their mean rank."""
+        """Return pair -> its candidates with the sum of 1 / rank, best first; tied ranks are averaged."""
         from scipy.stats import rankdata
 
         pairs = sorted({(query, text) for (query, _), texts in candidates.items() for text in texts})

@@ -1,4 +1,4 @@
-"""Steps that draw records at random, by their ids and a seed, in any order."""
+"""Steps that draw records at random. A draw depends on ids and a seed, not on the order of records."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -24,14 +24,14 @@ SAMPLE, KEEP_PER_GROUP, SPLIT = "sample", "keep-per-group", "split"
 class Sample(Step):
     """Keep a random sample: `size` records or a `fraction` of them.
 
-    The choice depends only on id and seed: the order of the records does not matter, and with one seed a
-    larger sample contains every smaller one.
+    The draw depends only on the records' ids and the seed, not on their order. With one seed, a larger sample
+    contains every smaller one.
     """
 
     version = 1
 
-    size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
-    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
+    size: int | None = Field(None, ge=1, description="number of records to keep; set this or `fraction`")
+    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records to keep")
     seed: int = Field(0, description="seed of the draw")
 
     @model_validator(mode="after")
@@ -41,13 +41,13 @@ class Sample(Step):
         return self
 
     def expected(self, num_records: int) -> int:
-        """Return the number of chosen records."""
+        """Return the number of records in the sample."""
         return self.size if self.size is not None else rounded(num_records * (self.fraction or 0.0))
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the chosen records in their original order.
+        """Yield the sample in the records' original order.
 
-        Raises UserError if there are fewer than `size`, or if `fraction` keeps none.
+        Raises UserError if there are fewer records than `size`, or if `fraction` keeps none of them.
         """
         size = self.expected(len(records))
         if not size and len(records):
@@ -89,18 +89,19 @@ class KeepPerGroup(Step):
 class Split(Step):
     """Move a random part of the train records to the split "dev".
 
-    The size of dev is its share of the train records, rounded. The draw is stratified: dev has the same
-    distribution of scores (or of labels, without scores) as train. With `grouped_by`, records with the same
-    value in this column stay together; then dev is not stratified, and can be smaller.
+    Dev gets the share `dev` of the train records, rounded to a whole number. The draw is stratified: dev and
+    train have nearly the same distribution of scores (or of labels, without scores). With `grouped_by`,
+    records with the same value in this column stay in one split; then dev is not stratified, and can be
+    smaller.
     """
 
     version = 1
 
-    dev: float = Field(gt=0.0, lt=1.0, description="share of the train records that becomes dev")
+    dev: float = Field(gt=0.0, lt=1.0, description="share of the train records to move to dev")
     seed: int = Field(0, description="seed of the draw")
     grouped_by: str | None = Field(
         None,
-        description="column whose equal values keep records together: sentence1, anchor, source_id ...",
+        description="column; records with the same value in it stay in one split: sentence1, source_id ...",
     )
 
     def columns_used(self) -> tuple[str, ...]:
@@ -130,7 +131,10 @@ class Split(Step):
         return f"{sum(split == 'dev' for (split,) in after.rows_of('split'))} of them dev, {how}"
 
     def _stratified(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
-        """Return which records to move to dev: one of each of `num_dev` blocks of train, sorted by score."""
+        """Return which records to move to dev, shape (records,).
+
+        The train records are sorted by score and label and cut into `num_dev` blocks; each block gives one.
+        """
         import numpy as np
 
         is_scored = records.kind == RecordKind.SCORED_PAIR
@@ -152,7 +156,11 @@ class Split(Step):
         return is_dev
 
     def _of_groups(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
-        """Return which records to move to dev: whole groups of train in random order, if they still fit."""
+        """Return which records to move to dev, shape (records,).
+
+        Groups of train records are taken in random order, as long as they fit into `num_dev` records; larger
+        ones are skipped.
+        """
         import numpy as np
 
         name = str(self.grouped_by)
@@ -177,7 +185,7 @@ def _chosen(records: Records, rows: "NDArray[np.intp]") -> Iterable[Record]:
 
 
 def _first_of_groups(numbers: "NDArray[np.intp]", order: "NDArray[np.intp]", most: int) -> "NDArray[np.intp]":
-    """Return the first `most` rows of each group, in this order; `numbers` has the group of each row."""
+    """Return the first `most` rows of each group in the given `order`; `numbers` has each row's group."""
     import numpy as np
 
     by_group = order[np.argsort(numbers[order], kind="stable")]

@@ -27,7 +27,9 @@ class SmoothLabels(Step):
     version = 1
     kinds = SCORED_PAIRS
 
-    epsilon: float = Field(0.2, gt=0.0, lt=1.0, description="strength; 1 would make every score 0.5")
+    epsilon: float = Field(
+        0.2, gt=0.0, lt=1.0, description="strength of the smoothing; 1 would make every score 0.5"
+    )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield all records with their new scores."""
@@ -41,7 +43,7 @@ class AddSwapped(Step):
     """Add each pair in the other order, (b, a), with the same score, after all records.
 
     The added pairs show whether a labeller's scores depend on the order; to train on both orders, use the
-    trainer's option `both_orders`. A pair is left alone if its split has the swapped pair already.
+    trainer's option `both_orders`. A swapped pair that its split contains already is not added.
     """
 
     version = 1
@@ -60,29 +62,30 @@ class AddSwapped(Step):
                 )
 
     def expected(self, num_records: int) -> int:
-        """Return the upper bound: twice the number of records."""
+        """Return an upper bound: twice the number of records."""
         return 2 * num_records
 
 
 class AddRandomNegatives(Step):
-    """Add pairs with score 0: each distinct sentence1 with a sentence2 drawn from other sentences' pairs.
+    """Add pairs with score 0: each distinct sentence1 with sentences2 drawn from other sentences' pairs.
 
     As in the DINO paper (EMNLP 2021, section 4: "from other dataset entries"). No sentence is paired with
-    itself; partners have the same split. New pairs have the `label` "random", the `instruction` "random
-    negative", and the `source_id` of the sentence1. Use it after `smooth-labels`: these scores are certain.
+    itself, and both sentences come from the same split. New pairs have the `label` "random", the
+    `instruction` "random negative", and the `source_id` of an original pair of their sentence1. Put this step
+    after `smooth-labels`, since the score 0 is certain and needs no smoothing.
     """
 
     version = 1
     kinds = SCORED_PAIRS
 
-    per_group: int = Field(2, ge=1, description="new pairs per distinct sentence1")
+    per_group: int = Field(2, ge=1, description="number of new pairs per distinct sentence1")
     seed: int = Field(0, description="seed of the draw")
     same_source: bool = Field(
-        False, description="true: a sentence2 may come from pairs of the same sentence1, as in DINO's code"
+        False, description="true: a sentence2 may also come from pairs of that sentence1, as in DINO's code"
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield all records, followed by the new ones; raises UserError if nothing can be drawn."""
+        """Yield all records, followed by the new pairs; raises UserError if no pair can be drawn."""
         yield from records
         num_added = 0
         for group in _groups(records):
@@ -95,7 +98,7 @@ class AddRandomNegatives(Step):
             raise UserError("add-random-negatives: no record of another sentence1 to draw a negative from")
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return how many pairs are missing for lack of other sentences."""
+        """Return a remark on how many pairs are missing for lack of other sentences; "" if none."""
         num_wanted = self.per_group * len(set(before.rows_of("split", "sentence1")))
         num_lacking = num_wanted - (len(after) - len(before))
         return f"{num_lacking} fewer than wanted, for lack of other sentences" if num_lacking else ""
@@ -117,7 +120,7 @@ class AddRandomNegatives(Step):
             )
 
     def _drawn(self, pool: "_Pool", sentence: str, excluded: set[str]) -> Sequence[str]:
-        """Return `per_group` distinct texts of the pool that are not excluded, or all if there are fewer."""
+        """Return `per_group` distinct texts of the pool that are not excluded; all such texts if fewer."""
         drawn: dict[str, None] = {}
         for number in range(DRAWS_EACH * self.per_group):
             value = int.from_bytes(digest(ADD_RANDOM_NEGATIVES, self.seed, sentence, number))
@@ -133,7 +136,7 @@ class AddRandomNegatives(Step):
 
 @dataclass(slots=True)
 class _Group:
-    """The pairs of one sentence1: the pair with the smallest id, and each sentence2 with its generator."""
+    """The pairs with one sentence1: the pair with the smallest id (`first`), and all sentences2."""
 
     first: ScoredPair
     partners: dict[str, tuple[str, str]]
@@ -148,7 +151,7 @@ class _Group:
 
 
 def _groups(records: Records) -> Iterable[Mapping[str, _Group]]:
-    """Return, for each split, sentence1 -> its group, in order of appearance."""
+    """Return, for each split, a mapping of sentence1 to its group, in order of appearance."""
     splits: dict[str, dict[str, _Group]] = defaultdict(dict)
     for pair in _pairs(records):
         groups = splits[pair.split]
@@ -160,7 +163,7 @@ def _groups(records: Records) -> Iterable[Mapping[str, _Group]]:
 
 @dataclass(frozen=True)
 class _Pool:
-    """The sorted distinct texts that partners are drawn from, with the generator of each."""
+    """The distinct sentences2 to draw from, sorted, and text -> its generator (the model that wrote it)."""
 
     texts: Sequence[str]
     generators: Mapping[str, str]
@@ -175,7 +178,7 @@ class _Pool:
 
 
 def _pairs(records: Iterable[Record]) -> Iterator[ScoredPair]:
-    """Yield the records as scored pairs, the only kind that `kinds` permits."""
+    """Yield the records, typed as scored pairs: `kinds` permits no other kind."""
     for record in records:
         assert isinstance(record, ScoredPair)
         yield record

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def unit_vectors(encoder: Encoder, texts: Sequence[str], file: Path) -> "NDArray[np.float32]":
-    """Encode distinct texts; return their unit vectors, memory-mapped in `file`, shape (texts, dimension)."""
+    """Encode distinct texts and return their unit vectors, memory-mapped in `file`.
+
+    Shape: (texts, dimension).
+    """
     import numpy as np
 
     made: NDArray[np.float32] | None = None

@@ -28,7 +28,7 @@ _TOKENS_PER_PASSAGE = 60
 
 
 class NegativePrompt(Prompt):
-    """Asks for a passage that does not answer {query}; {passage} is one that does."""
+    """Asks for a passage that does not answer {query}; {passage} is a passage that answers it."""
 
     slots: ClassVar[tuple[str, ...]] = ("query",)
     optional_slots: ClassVar[tuple[str, ...]] = ("passage",)
@@ -44,11 +44,11 @@ class NegativePrompts(PromptFile):
 
 
 class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
-    """Add hard negatives to each pair: passages that an LLM writes for its anchor and positive.
+    """Add hard negatives to each pair: passages that an LLM writes for the pair's anchor and positive.
 
-    Pairs become triplets, with further negatives if `number` is more than 1; triplets get new negatives
-    instead of their own, or besides them (`add`). A record without any usable new negative is dropped, and
-    counted by the reason why its first one is unusable.
+    Pairs become triplets, with further negatives if `number` is more than 1. In triplets, new negatives
+    replace the old ones, or are added to them (`add`). A record without any usable new negative is dropped,
+    and counted under the reason why its first negative is unusable.
     """
 
     version = 2
@@ -60,11 +60,11 @@ class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
     )
     asks_for: ClassVar[str] = "hard negatives"
 
-    number: int = Field(1, ge=1, le=16, description="negatives per record, each by a request of its own")
+    number: int = Field(1, ge=1, le=16, description="number of negatives per record; each takes one request")
     add: bool = Field(
         False,
-        description="for triplets: true adds the negatives to their own, such as mined ones; false replaces"
-        " them",
+        description="for triplets: true adds the new negatives to the triplet's old ones, such as mined ones;"
+        " false replaces the old ones",
     )
     sampling: OpenSampling = Field(OpenSampling(), description="sampling of the LLM")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the LLM's answers")
@@ -97,7 +97,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
     def _written(
         self, pairs: Sequence[_Pair], context: StepContext
     ) -> tuple[dict[_Pair, list[str]], dict[_Pair, str]]:
-        """Return pair -> its distinct negatives in order, and pair -> the first reason why one is missing."""
+        """Return pair -> its distinct usable negatives, and pair -> the first reason why one is unusable."""
         answers: dict[int, ChatAnswer] = {}
         total = len(pairs) * self.number
         with context.progress.task("asking for hard negatives", total) as bar:

@@ -1,4 +1,4 @@
-"""Use synthbench from Python: run experiments, score models, generate data; all results are data frames.
+"""Use synthbench from Python: run experiments, score models, generate data. Results are data frames.
 
 import synthbench
 

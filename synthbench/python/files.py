@@ -1,4 +1,4 @@
-"""Write data frames and short experiment files into the home, so that the commands' code reads them."""
+"""Write data from Python and short experiment files into the home, for the code of the commands to read."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -26,10 +26,11 @@ TEXT, PAIR = ("text",), ("sentence1", "sentence2", "score")
 
 
 def study_file(name: str, keys: Mapping[str, Any], sources: Mapping[str, Data | None]) -> Path:
-    """Write a short file with its data into a folder of the home and return its path.
+    """Write a short experiment file and its data into the home, in `studies/NAME`; return the file's path.
 
-    Files of data are named by their content, so that equal data are cached wherever they come from. In
-    `sources`, a mapping is the section of a source and is written as it is.
+    `keys`: the file's other keys. `sources`: role -> data, or a mapping, which is written as the source's
+    section; None leaves the role out. Data files are named by a hash of their content, so equal data share
+    cached results. Raises UserError if the name or data are invalid.
     """
     if not _NAME.fullmatch(name):
         raise UserError(f'name: must be of letters, digits, _ and -, is "{name}"')
@@ -63,7 +64,7 @@ def _json_lines(role: str, data: "Iterable[Any] | Frame") -> bytes:
 
 
 def _frame(role: str, data: "Iterable[Any] | Frame") -> "pd.DataFrame":
-    """Return data as a frame whose columns have names."""
+    """Return data as a data frame whose columns have names, such as "text"."""
     import pandas as pd
 
     if isinstance(data, pd.DataFrame):
@@ -81,7 +82,7 @@ def _frame(role: str, data: "Iterable[Any] | Frame") -> "pd.DataFrame":
 
 
 def base_named(base: str | Path | Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the file's `base`
-    """Return a base model as a short file names it, with an existing path made absolute."""
+    """Return a base model as a short file's `base` names it; an existing path is made absolute."""
     if isinstance(base, Mapping):
         return {**base, "model": base_named(base["model"])} if "model" in base else dict(base)
     return str(Path(base).resolve()) if Path(base).exists() else str(base)

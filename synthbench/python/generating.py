@@ -30,9 +30,10 @@ _PLACEHOLDER = {"model": "none", "size": "small"}
 
 
 class Ingredients(TypedDict, total=False):
-    """Inputs of `generate`: data by role, the LLM, a base model, and the most dollars that it may spend.
+    """Inputs of `generate`: data by role, the LLM, a base model, and the maximum cost in US dollars.
 
-    Data are files, data frames or lists. `settings` is a patch of the recipe's run, or a method's settings.
+    Data are files, data frames or lists. `settings`: for a recipe, a patch of its row; for a method, the
+    method's settings.
     """
 
     gold: Data
@@ -45,14 +46,15 @@ class Ingredients(TypedDict, total=False):
 
 
 class Generating(Ingredients, Options, total=False):
-    """Inputs of `generate`, and the options of `run`."""
+    """Keyword arguments of `generate`: its inputs, and the options of `run`."""
 
 
 def generate(name: str, sentences: Data | None = None, **given: Unpack[Generating]) -> "pd.DataFrame":
     """Generate data by a recipe, a method, or a function in a file ("my_method.py:paraphrased").
 
-    Each row is a record. `.attrs` has the cost: usd, requests, prompt_tokens, completion_tokens. Answers are
-    cached, so the same call costs nothing again. Raises UserError if something is missing or fails.
+    Each row is a record. `.attrs` has the cost: usd, requests, prompt_tokens, completion_tokens. An LLM's
+    answers are cached: repeating a call costs nothing. Raises UserError if an input is missing or unused, or
+    if a stage fails.
     """
     while _is_recipe(name) and (first := recipe(name).starts_from) is not None:
         name = first
@@ -78,7 +80,7 @@ def generate(name: str, sentences: Data | None = None, **given: Unpack[Generatin
 
 
 def _data_alone(file: Path) -> dict[str, Any]:
-    """Return the long form of a short file, without training, tests, and what only these need."""
+    """Return a short file's long form, without training, evaluation and sources that only these use."""
     long = dict(expand_short(read_document(file), file.parent).document.data)
     row = {key: value for key, value in long["variants"][ROW].items() if key not in ("train", "evaluate")}
     named = {text for _, text in texts_in(row)}
@@ -87,7 +89,10 @@ def _data_alone(file: Path) -> dict[str, Any]:
 
 
 def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
-    """Return the patch of the experiment's only row: a recipe, or a part made by a method."""
+    """Return the patch of the experiment's only row: the recipe `name`, or a part made by the method `name`.
+
+    `roles`: the roles that have data. The experiment is called `title`.
+    """
     settings = dict(given.get("settings", {}))
     if _is_recipe(name):
         trains = [path for path in recipe(name).bases if not path.startswith("train.")]
@@ -113,7 +118,7 @@ def _is_recipe(name: str) -> bool:
 
 
 def _frame(result: ExperimentResult) -> "pd.DataFrame":
-    """Return the records of all parts that methods made; `.attrs` has what they cost."""
+    """Return the records of all generated parts as a data frame; `.attrs` has their cost."""
     import pandas as pd
 
     frames = [

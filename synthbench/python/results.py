@@ -1,4 +1,4 @@
-"""An experiment's results as pandas data frames; in a notebook, they show their table."""
+"""An experiment's results as pandas data frames; in a notebook, `Results` shows the report's table."""
 
 import io
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ class Results:
     def scores(self) -> "pd.DataFrame":
         """All scores: a row per variant, seed, task and metric.
 
-        Columns: variant, one per axis of the grid, seed, task, split, evaluator, metric, is_main (whether
-        tables show it), score (in [-1, 1] or [0, 1], not x 100), num_items.
+        Columns: variant, one column per axis of the grid, seed, task, split, evaluator, metric, is_main
+        (whether tables show the metric), score (in [-1, 1] or [0, 1], not x 100), num_items.
         """
         import pandas as pd
 
@@ -64,8 +64,8 @@ class Results:
     def items(self, task: str) -> "pd.DataFrame":
         """Return the per-item scores of one task: a row per variant, seed and item.
 
-        Columns: variant, axes, seed, evaluator, then the evaluator's own (for "sts": id, subset, gold,
-        predicted), and sentences: the ids of the item's sentences, hashes of the normalised texts. Raises
+        Columns: variant, one column per axis of the grid, seed, evaluator, the evaluator's own columns (for
+        "sts": id, subset, gold, predicted), and sentences: hashes of the item's normalised sentences. Raises
         UserError if the store has no items of this task.
         """
         import pandas as pd
@@ -90,12 +90,12 @@ class Results:
                     ]
 
     def agreement(self, people: str, other: str) -> "pd.DataFrame":
-        """Return how well two test sets agree on the order of the rows, such as gold and synthetic ones.
+        """Return how well two test sets, such as a gold and a synthetic one, agree on the order of the rows.
 
-        Columns: measure (Kendall's tau, Spearman's rho, order of clear pairs), value, low and high (of the
-        95 % interval), number (of rows, or pairs of rows): see `synthbench.statistics.orders`. Raises
-        UserError if fewer than three rows have scores on both, if the store lacks their items, or if the
-        evaluator does not give the items' influence on its score.
+        `people` and `other` name the test sets. Columns: measure (Kendall's tau, Spearman's rho, order of
+        clear pairs), value, low and high (ends of the 95 % interval), number (of rows, or of clear pairs):
+        see `synthbench.statistics.orders`. Raises UserError if fewer than three rows have scores on both test
+        sets, if the store lacks per-item scores, or if the evaluator can't compute each item's influence.
         """
         import pandas as pd
 
@@ -106,10 +106,10 @@ class Results:
         return pd.DataFrame(found)
 
     def _scores_of_items(self, task: str) -> "dict[str, NDArray[np.float64]]":
-        """Return row -> main score plus each item's influence on it, shape (seeds, items).
+        """Return row -> main score plus each item's influence on the main score, shape (seeds, items).
 
-        For a mean over items these are the items' own scores. The mean over drawn items is then, to first
-        order, the score of the drawn test set.
+        If the main score is a mean over items, these sums are the items' own scores. For any score, the mean
+        of these sums over drawn items is, to first order, the score on a test set of the drawn items.
         """
         import numpy as np
 
@@ -132,12 +132,12 @@ class Results:
 
     @cached_property
     def comparisons(self) -> "pd.DataFrame":
-        """The comparisons of the report, as in its comparisons.csv: scores x 100 (docs/statistics.md)."""
+        """The rows of the report's comparisons.csv, with scores x 100 (docs/statistics.md)."""
         return _frame(comparison_csv(Analysis(self.result)))
 
     @cached_property
     def costs(self) -> "pd.DataFrame":
-        """Requests, tokens and costs of LLMs, as in the report's costs.csv; empty without an LLM."""
+        """Requests, tokens and costs of LLMs: the rows of the report's costs.csv; none without an LLM."""
         return _frame(cost_csv(Analysis(self.result)))
 
     def _repr_html_(self) -> str:

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Changes(TypedDict, total=False):
-    """Changes of a file, as on the command line.
+    """Changes to an experiment file, as on the command line.
 
-    `assignments` set values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets Python
-    files in the experiment's folder run during this call, for methods of your own. `allow_hosts` names hosts
-    that may get the LLMs' keys from now on.
+    `assignments` set values of the file by dotted path: {"train.max_steps": 20}. `data` is the folder of data
+    sets. `allow_code` lets Python files in the experiment's folder run during this call, for methods of your
+    own. `allow_hosts` names hosts that may get the LLMs' API keys, in this and later calls.
     """
 
     profile: str
@@ -45,7 +45,7 @@ class Changes(TypedDict, total=False):
 
 
 class Options(Changes, total=False):
-    """Changes of a file, and the variants and seeds to use; empty or absent: all of the file."""
+    """Changes to an experiment file, and the variants and seeds to use (absent or empty: the file's)."""
 
     variants: Sequence[str]
     seeds: Sequence[int]
@@ -56,9 +56,10 @@ def run(
 ) -> Results:
     """Run an experiment as `synthbench run` does, and return its results.
 
-    Stages in the store are not computed again. With `jobs` above 1, the calling script needs `if __name__ ==
-    "__main__":`. Raises UserError if the file or the data are invalid, if stages failed, or if results can't
-    be tracked.
+    Stages in the store are not computed again. `jobs`: number of stages to run at once; if above 1, the
+    calling script needs `if __name__ == "__main__":`. `output`: folder of the reports. Raises UserError if
+    the file or the data are invalid, if stages failed or wait for an LLM's batch, or if results can't be
+    tracked.
     """
     progress = progress_for_people()
     with prepared(Path(file), options) as invocation:
@@ -75,7 +76,7 @@ def run(
 def load(file: str | Path, **options: Unpack[Options]) -> Results:
     """Return an experiment's last tracked results for the same options; computes nothing.
 
-    Raises UserError if there are none.
+    Raises UserError if no results are tracked.
     """
     with prepared(Path(file), options) as invocation:
         asked = request(invocation.experiment, invocation.overrides)
@@ -85,8 +86,8 @@ def load(file: str | Path, **options: Unpack[Options]) -> Results:
 def plan(file: str | Path, **options: Unpack[Options]) -> "pd.DataFrame":
     """Return what a run would compute and cost, a row per stage; computes nothing.
 
-    Columns: stage, kind, runs, state (cached, to run ...), is_to_run, seconds on this machine, requests, usd;
-    NaN where unknown. Models and files of the hub need not be downloaded.
+    Columns: stage, kind, runs (number of runs that need the stage), state (cached, to run ...), is_to_run,
+    seconds on this machine, requests, usd; NaN where unknown. Nothing is downloaded from the hub.
     """
     with prepared(Path(file), options) as invocation:
         return _planned(invocation.experiment)
@@ -115,7 +116,7 @@ def _planned(experiment: Experiment) -> "pd.DataFrame":
 
 
 def _asking(status: StageStatus, known: StageFacts) -> dict[str, float | None]:
-    """Return a stage's expected requests and dollars; None if unknown."""
+    """Return a stage's expected LLM requests and dollars; None if unknown."""
     llm = status.stage.operation.asked_llm
     if llm is None or not status.is_to_run:
         return {"requests": 0, "usd": 0.0}
@@ -127,7 +128,7 @@ def _asking(status: StageStatus, known: StageFacts) -> dict[str, float | None]:
 
 @contextmanager
 def prepared(file: Path, options: Options) -> Iterator[Invocation]:
-    """Load an experiment with options; `allow_code` lets code in its folder run until the block ends."""
+    """Load an experiment with options; with `allow_code`, code in its folder may run within the block."""
     with code_allowed(file.parent) if options.get("allow_code") else nullcontext():
         invocation = load_invocation(file, overrides_of(options))
         if options.get("allow_hosts"):
@@ -137,7 +138,7 @@ def prepared(file: Path, options: Options) -> Iterator[Invocation]:
 
 
 def overrides_of(options: Options) -> Overrides:
-    """Convert the options to the overrides that the command line would give."""
+    """Return the overrides for the same options on the command line."""
     assignments = options.get("assignments", {})
     return Overrides(
         profile=options.get("profile"),

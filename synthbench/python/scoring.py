@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class ScoringOptions(TypedDict, total=False):
-    """Options of `synthbench evaluate`: tasks' folder and origin, a hub model's commit, the precision."""
+    """Options of `synthbench evaluate`.
+
+    `data`: folder of the tasks. `origin`: "folder" or "hub", where tasks come from. `revision`: commit of a
+    model on the hub. `precision`: precision of computations.
+    """
 
     data: str | Path
     origin: Origin
@@ -32,9 +36,9 @@ def evaluate(
 ) -> "pd.DataFrame":
     """Score an encoder or cross-encoder as `synthbench evaluate` does; return a row per task and metric.
 
-    Columns: task, metric, is_main (whether the suite's table shows it), score (not x 100), num_items.
-    `.attrs["not_evaluated"]` names missing tasks, each with the reason. `runtime`: device, threads, batch
-    size. Raises UserError if the model or the suite can't be used.
+    Columns: task, metric, is_main (whether it is the task's main score), score (not x 100), num_items.
+    `.attrs["not_evaluated"]`: missing task -> reason. `runtime`: device, threads, batch size. Raises
+    UserError if the model or the suite can't be used.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""A study of one's own data: the short form of an experiment, from Python objects."""
+"""Compare recipes on your own data from Python, without writing an experiment file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """Recipes compared on your data, as by a short experiment file (docs/own_data.md).
+    """A comparison of recipes on your data: a short experiment file made from Python (docs/own_data.md).
 
     Data are lists, data frames, single columns or files; columns are recognised by their names and content.
     `variants`: names of recipes, or name -> patch, or "all". `budget`: US dollars, or a mapping with `usd`
-    and `machine_hour_usd`. `more`: further keys of the file, such as `seeds`.
+    and `machine_hour_usd`. `more`: further keys of the experiment file, such as `seeds`.
     """
 
     base: str | Path | Mapping[str, Any]
@@ -41,7 +41,7 @@ class Study:
 
     @cached_property
     def file(self) -> Path:
-        """The short file, in a folder of the home, with the data beside it."""
+        """Path of the short experiment file, written with its data into a folder of the home."""
         variants = self.variants if isinstance(self.variants, str | Mapping) else list(self.variants)
         budget = {"usd": self.budget} if isinstance(self.budget, int | float) else self.budget
         keys = {"base": base_named(self.base), "llm": self.llm, "budget": budget, **(self.more or {})}
@@ -72,19 +72,23 @@ class Study:
 
 @dataclass(frozen=True)
 class Recommended:
-    """The answer of `recommend`, and its page; `found` holds everything."""
+    """The answer of `Study.recommend`, and the path of its page; `found` holds the whole recommendation."""
 
     found: Recommendation
     page: Path
 
     @property
     def answer(self) -> str:
-        """The recipe, what it gains, and what it costs, in a sentence."""
+        """A sentence with the recommended recipe, its gain and its cost."""
         return self.found.answer
 
     @cached_property
     def measured(self) -> "pd.DataFrame":
-        """A row per measured recipe: largest amount of data, dev score x 100, dollars, why it was dropped."""
+        """A row per measured recipe, the best on dev first.
+
+        Columns: recipe, amount (the largest measured amount of data, 0 if fixed), of (the amount's unit),
+        dev_score (x 100), usd, dropped (why the recipe is not the answer).
+        """
         import pandas as pd
 
         return pd.DataFrame(

@@ -1,1 +1,1 @@
-"""Recommend a recipe by ordinary experiments: pilot, race, and one comparison on the test set."""
+"""Recommend a recipe by experiments: a pilot, a race on dev, and one comparison on the test set."""

@@ -1,6 +1,7 @@
 """How much data each recipe gets for its share of the budget.
 
-A recipe's amount is the number of sentences or passages that it reads; other recipes have a fixed amount.
+A recipe's amount is the number of sentences or passages that it reads. Recipes that read neither have a fixed
+amount.
 """
 
 import math
@@ -25,8 +26,8 @@ ROUNDING = 1 + 1e-9
 class DataPrice:
     """A recipe's price in US dollars: `llm` and `making` for each record that it reads, `training` once.
 
-    An LLM's answers (`llm`) are paid once, so a larger amount costs only its additional records. Local
-    computing (`making`) is repeated for each amount.
+    `llm` pays an LLM's answers, which are reused: a larger amount pays only for its additional records.
+    `making` pays local computing, which each amount repeats for all its records.
     """
 
     llm: float = 0.0
@@ -34,11 +35,14 @@ class DataPrice:
     training: float = 0.0
 
     def of(self, amount: int, paid: int = 0) -> float:
-        """Return the dollars for an amount if the LLM's answers for `paid` records are paid already."""
+        """Return the dollars that an amount costs if the LLM's answers for `paid` records are already paid."""
         return self.llm * max(amount - paid, 0) + self.making * amount + self.training
 
     def buys(self, usd: float, paid: int = 0) -> float:
-        """Return the number of records that `usd` dollars buy, at least 0; infinite if they cost nothing."""
+        """Return the amount that `usd` dollars pay for, at least 0; infinite if records cost nothing.
+
+        `paid` is as in `of`.
+        """
         each = self.llm + self.making
         return max((usd - self.training + self.llm * paid) / each, 0.0) if each > 0 else math.inf
 
@@ -48,8 +52,9 @@ def pilot_amounts(
 ) -> dict[str, tuple[int, ...]]:
     """Return the pilot's amounts of each recipe, smallest first; () for a recipe with a fixed amount.
 
-    `available`: the number of records that a recipe could read, 0 if its amount is fixed. Raises UserError,
-    which begins with `where`, if the smallest pilot costs more than a tenth of the budget.
+    `available`: recipe -> the number of records that it could read, 0 if its amount is fixed. Raises
+    UserError, with a message that begins with `where`, if the smallest possible pilot costs more than a tenth
+    of the budget.
     """
     least = {name: _pilot_price(prices[name], min(LEAST, available[name])) for name in prices}
     total = sum(least.values())
@@ -79,10 +84,10 @@ def pilot_amounts(
 def race_amounts(
     prices: Mapping[str, DataPrice], paid: Mapping[str, int], available: Mapping[str, int], budget: float
 ) -> dict[str, int]:
-    """Return the next amount of each running recipe, for equal shares of the budget.
+    """Return each running recipe's next amount if all get equal shares of the budget.
 
-    What one recipe can't use goes to all others. `paid`: the largest amounts measured so far; no recipe gets
-    less.
+    The part of a share that its recipe can't use goes to the others. `paid`: recipe -> the largest amount
+    measured so far; the next amount is never smaller. `available` is as in `pilot_amounts`.
     """
     most = {name: prices[name].of(available[name], paid[name]) for name in paid}
     shares = _shared(budget, dict.fromkeys(paid, 0.0), most)
@@ -95,7 +100,7 @@ def race_amounts(
 
 
 def rounded_down(amount: float) -> int:
-    """Round down to two significant digits, so that small changes of estimated times rarely change a plan."""
+    """Round down to two significant digits, so that slightly changed time estimates rarely change a plan."""
     if amount < 1:
         return 0
     unit = 10 ** max(math.floor(math.log10(amount)) - 1, 0)
@@ -109,7 +114,7 @@ def _pilot_price(price: DataPrice, largest: int) -> float:
 
 
 def _shared(budget: float, least: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
-    """Return each recipe's share: its `least`, and an equal part of the rest, up to its `most`."""
+    """Return each recipe's dollars: its `least` and an equal part of the rest, but no more than its `most`."""
     rest = budget - sum(least.values())
     wanted = {name: max(most[name] - least[name], 0.0) for name in most}
     shares: dict[str, float] = {}

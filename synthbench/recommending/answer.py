@@ -1,4 +1,4 @@
-"""The answer in one line."""
+"""The answer of a recommendation in one line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from synthbench.recommending.curves import Forecast
 class OnTest:
     """A score on the test set, in [-1, 1], and the difference to the baseline with its 95 % interval.
 
-    `half_width` is None if the noise is unknown.
+    `half_width`: half the width of the interval; None if the noise is unknown.
     """
 
     score: float
@@ -25,11 +25,11 @@ class OnTest:
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """The content of the answer in one line.
+    """All that the one-line answer tells.
 
-    `winner` leads on dev. `challenger` is the best recipe besides the baseline: the winner, unless the
-    baseline leads; `tested` is its result on the test set. `equals`: recipes that do not differ significantly
-    from the winner on dev. `usd`: recipe -> dollars.
+    `winner`: the recipe with the highest dev score, which may be the baseline. `challenger`: the best recipe
+    on dev besides the baseline. `tested`: the challenger's result on the test set. `equals`: recipes that do
+    not differ significantly from the winner on dev. `usd`: recipe -> its cost in dollars.
     """
 
     winner: str
@@ -74,7 +74,7 @@ class AnswerLine:
         return f"{points(sign * value)} ({' to '.join(map(points, ends))}) {side}"
 
     def _equal(self) -> str:
-        """Name the cheapest recipe as good as the winner on dev, "" if none is cheaper than the winner."""
+        """Return a clause that names the cheapest of `equals`; "" if none is cheaper than the winner."""
         cheapest = min(self.equals, key=lambda name: self.usd[name], default=self.winner)
         if self.usd[cheapest] >= self.usd[self.winner]:
             return ""
@@ -82,15 +82,15 @@ class AnswerLine:
 
 
 def named(baseline: str) -> str:
-    """Return a baseline's name for a sentence, such as "gold alone" for gold-only."""
+    """Return a baseline's name as a sentence uses it, such as "gold alone" for gold-only."""
     return {"gold-only": "gold alone", "untrained": "no training"}.get(baseline, baseline)
 
 
 def more_money(recipe: str, now: float, later: Sequence[tuple[float, Forecast]], reads: str) -> str:
-    """Return a line on what more money would gain with a recipe; `now`: its dev score in [-1, 1].
+    """Return a line on what more money would gain with a recipe; `now`: the recipe's dev score in [-1, 1].
 
-    `later`: (dollars, forecast) of larger amounts. `reads`: the unit of its amounts, such as sentences; "" if
-    its amount is fixed.
+    `later`: (dollars, forecast) for each larger amount of data. `reads`: the unit of the amounts, such as
+    sentences; "" if the recipe's amount is fixed.
     """
     if not reads:
         return f"More money: {recipe} has no amount that money could raise."
@@ -108,7 +108,7 @@ def more_money(recipe: str, now: float, later: Sequence[tuple[float, Forecast]],
 
 
 def dollars(usd: float) -> str:
-    """Return an amount of dollars in words."""
+    """Return dollars as text, such as "1 dollar", "2.5 dollars" or "less than 0.01 dollars"."""
     return f"{_usd(usd)} dollar{'s' * (_usd(usd) != '1')}"
 
 
@@ -119,5 +119,5 @@ def _usd(usd: float) -> str:
 
 
 def points(score: float, sign: str = "") -> str:
-    """Return a score x 100 with one decimal; `sign` "+" puts a plus before gains."""
+    """Return a score x 100 as text with one decimal; with `sign` "+", positive scores get a plus."""
     return f"{100 * score:{sign}z.1f}".replace("-", "−")

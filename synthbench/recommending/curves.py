@@ -1,4 +1,4 @@
-"""Dev score against amount of data: a saturating curve, and forecasts with intervals."""
+"""Forecast dev scores for larger amounts of data, with intervals, by a saturating curve."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ Scores = Mapping[int, Sequence[float]]
 
 @dataclass(frozen=True)
 class Forecast:
-    """The expected dev score at an amount, with its noise over seeds.
+    """The expected dev score (`value`) at an amount of data, with its noise over seeds.
 
-    `why_unknown`: why no score can be forecast, "" if one can. If not, the value is the score at the largest
-    measured amount.
+    `why_unknown`: why no score can be forecast; "" if it can. Without a forecast, `value` is the score at the
+    largest measured amount.
     """
 
     amount: int
@@ -36,11 +36,11 @@ class Forecast:
 
 
 def forecast(scores: Scores, amount: int) -> Forecast:
-    """Return the dev score to expect at an amount, extrapolated by a saturating curve.
+    """Return the dev score to expect at an amount of data, extrapolated by a saturating curve.
 
     The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. The
-    forecast's noise is a jackknife over the seeds. Up to the largest measured amount, return the score
-    measured there.
+    forecast's noise is a jackknife over the seeds. For an amount up to the largest
+    measured one, the result is the score at the largest measured amount.
     """
     largest = max(scores)
     measured = _measured(scores[largest])

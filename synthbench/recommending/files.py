@@ -1,4 +1,4 @@
-"""The files of a recommendation's phases; a phase file keeps its decisions when the command runs again."""
+"""Experiment files of a recommendation's phases, which also store the decisions made for each phase."""
 
 import hashlib
 import json
@@ -20,8 +20,9 @@ Decisions = dict[str, Any]
 class PhaseFiles:
     """Reads and writes the phase files beside an experiment file, for one request.
 
-    The request is the study with its budget and overrides. A phase file of the same request keeps its
-    decisions even if estimated costs have changed. So a killed recommendation resumes with the same plan.
+    The request is the study with its budget and overrides. If a phase file of the same request exists, its
+    decisions are used again, even if cost estimates have changed since. So a killed recommendation resumes
+    with the same plan.
     """
 
     def __init__(self, file: Path, request: Mapping[str, Any]) -> None:
@@ -34,7 +35,7 @@ class PhaseFiles:
         return self.file.with_name(f"{self.file.stem}.{phase}.yaml")
 
     def decisions(self, phase: str, decide: Callable[[], Decisions]) -> Decisions:
-        """Return the decisions in the phase's file if it is of this request, else what `decide` returns."""
+        """Return the decisions in the phase's file; if there is none of this request, those of `decide()`."""
         lines = _text_of(self.path(phase)).splitlines()
         found = {
             key: line.removeprefix(key) for line in lines for key in (_KEY, _DECIDED) if line.startswith(key)
@@ -49,7 +50,8 @@ class PhaseFiles:
     def write(self, phase: str, document: Mapping[str, Any], decided: Decisions, about: str) -> Path:
         """Write a phase's file, which begins with the description `about`, and return its path.
 
-        Raises UserError if it can't be written, or if there is a file of this name that is no phase file.
+        `document`: the experiment. `decided`: the phase's decisions, for `decisions`. Raises UserError if the
+        file can't be written, or if its name belongs to a file that is no phase file.
         """
         lines = [*textwrap.wrap(about, 108), ""] if about else []
         comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
@@ -65,7 +67,7 @@ class PhaseFiles:
 
 
 def _text_of(path: Path) -> str:
-    """Return a file's text, "" if it can't be read."""
+    """Return a file's text; "" if the file can't be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

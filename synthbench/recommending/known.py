@@ -22,9 +22,11 @@ LATER = (2, 5)
 
 @dataclass
 class Known:
-    """What is known of a study: dev scores by contender and amount, costs by stage; it grows with each phase.
+    """What is known of a study, and grows with each phase: dev scores, rows and costs.
 
-    `left_out`: recipes without a dev score, and why. `dropped`: recipes that are not the answer, and why.
+    `scores`: recipe -> amount -> dev scores in the order of seeds. `rows`: recipe -> its measured rows.
+    `costs`: stage identity -> cost. `stages`: row -> identities of its stages. `left_out`: recipe -> why it
+    has no dev score. `dropped`: recipe -> why it is not the answer.
     """
 
     study: Contest
@@ -38,21 +40,22 @@ class Known:
     # What phases add
 
     def count(self, plan: Plan, artifacts: Artifacts) -> None:
-        """Add what an experiment's stages cost."""
+        """Add the costs of the finished stages of an experiment."""
         self.costs |= paid(plan, artifacts)
         self.stages |= stages_of_rows(plan)
 
     def add(self, rows: Sequence[PhaseRow], scores: Mapping[str, list[float]]) -> None:
-        """Add the dev scores of a phase's rows; `scores`: row's name -> scores by seed."""
+        """Add the dev scores of a phase's rows; `scores`: row's name -> scores in the order of seeds."""
         for row in rows:
             if row.name in scores:
                 self.rows.setdefault(row.contender, []).append(row)
                 self.scores.setdefault(row.contender, {})[row.amount] = scores[row.name]
 
     def leave_out(self, names: Collection[str], why: str) -> None:
-        """Remove recipes from the study, and all recipes whose training starts from a removed one.
+        """Remove recipes from the study, and all recipes whose training starts from a removed recipe.
 
-        Raises UserError if the baseline is among them, or if nothing remains to compare with it.
+        `why` is the reason in the answer. Raises UserError if the baseline would be removed, or if no recipe
+        would remain to compare with it.
         """
         gone = set(names)
         for name, each in self.study.contenders.items():
@@ -70,33 +73,36 @@ class Known:
 
     @property
     def spent(self) -> float:
-        """The dollars of all stages of all phases, each counted once."""
+        """The dollars that all phases have cost so far; a stage of several phases counts once."""
         return total(self.costs.values(), self.study.hour_usd)
 
     @property
     def left(self) -> float:
-        """The dollars of the budget that are not spent."""
+        """The dollars of the budget that are not spent yet."""
         return self.study.usd - self.spent
 
     @property
     def rest(self) -> float:
-        """The dollars that the rest of the race may spend."""
+        """The dollars that the rest of the race may spend: 95 % of `left`, as estimates may be too low."""
         return max(PLANNED * self.left, 0.0)
 
     @property
     def first_round(self) -> float:
-        """The dollars that the first round of the race may spend."""
+        """The dollars that the first round of the race may spend: 30 % of the budget, but at most `rest`."""
         return min(FIRST_ROUND_SHARE * self.study.usd, self.rest)
 
     def usd(self, name: str) -> float:
-        """Return what a recipe costs at its largest amount: its LLM, making its data, training one model."""
+        """Return the cost of a recipe at its largest measured amount, in dollars.
+
+        It sums the LLM's answers, local computing of the data, and training and evaluating with one seed.
+        """
         rows = self.study.with_starts(self.rows[name])
         here = self.study.with_starts([PhaseRow(name, self.largest(name))])
         at = self._price_at([row.name for row in here], [row.name for row in rows])
         return at.llm + at.making + at.training / len(self.study.long["seeds"])
 
     def _price(self, names: Sequence[str]) -> DataPrice:
-        """Return the price of the data of one group of recipes, from the cost at their largest amounts."""
+        """Return the price of data for recipes of one group, from costs at the largest measured amounts."""
         rows = [row for name in names for row in self.rows[name]]
         here = [row.name for row in rows if row.amount == self.largest(row.contender)]
         return self._price_at(here, [row.name for row in rows]).each(max(map(self.largest, names)))
@@ -107,11 +113,11 @@ class Known:
     # Amounts
 
     def largest(self, name: str) -> int:
-        """Return the largest measured amount of a recipe, 0 if its amount is fixed."""
+        """Return the largest measured amount of a recipe; 0 if the recipe's amount is fixed."""
         return max(self.scores[name], default=0)
 
     def affordable(self, names: Sequence[str], usd: float) -> dict[str, int]:
-        """Return each recipe's next amount if they share `usd` more dollars; 0 if its amount is fixed."""
+        """Return each recipe's next amount if all share `usd` more dollars; 0 for a fixed amount."""
         groups: dict[str, list[str]] = {}
         for name in names:
             groups.setdefault(self.study.group_of(name), []).append(name)
@@ -129,19 +135,22 @@ class Known:
     # Forecasts
 
     def standing(self, running: Sequence[str], most: int) -> Standing:
-        """Return which recipes go on by the race's rule, at most `most`, and record why others do not."""
+        """Return which running recipes stay in the race, at most `most`, and store why others do not."""
         forecasts = {name: self._forecast(name) for name in dict.fromkeys([*running, self.study.baseline])}
         found = standing(forecasts, most, self.study.baseline)
         self.dropped |= found.dropped
         return found
 
     def _forecast(self, name: str) -> Forecast:
-        """Return the forecast at the amount that a recipe could afford with its share of what is left."""
+        """Return a recipe's forecast at the amount that a third of `rest` pays for.
+
+        The amount is at most 10 times the largest measured one.
+        """
         reach = self.affordable([name], self.rest / MOST_RUNNING[0])[name]
         return forecast(self.scores[name], min(reach, MOST_AHEAD * self.largest(name)))
 
     def more_money(self, name: str, now: float) -> str:
-        """Return a line on what more money would gain with a recipe whose dev score is `now`."""
+        """Return a line on what more money would gain with a recipe; `now`: its dev score in [-1, 1]."""
         contender, largest = self.study.contenders[name], self.largest(name)
         price_of_data = self._price([name])
         amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)
@@ -153,7 +162,10 @@ class Known:
         return more_money(name, now, later, contender.counted)
 
     def measured(self, dev: Mapping[str, float], usd: Mapping[str, float]) -> Iterator[Measured]:
-        """Yield the measured scores and cost of each recipe, the best on dev first."""
+        """Yield each recipe's measured scores and cost, the best on dev first.
+
+        `dev`: recipe -> dev score at the largest amount. `usd`: recipe -> cost at the largest amount.
+        """
         for name in sorted(dev, key=lambda each: -dev[each]):
             cells = tuple((size, cell_of(scores)) for size, scores in sorted(self.scores[name].items()))
             reads = self.study.contenders[name].counted

@@ -1,4 +1,4 @@
-"""What phases found: dev scores, comparisons, and the recommendation as a whole."""
+"""The outcome of a recommendation's phases: dev scores, comparisons, and the whole recommendation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ from synthbench.statistics.differences import SeedScores
 
 @dataclass(frozen=True)
 class Measured:
-    """A recipe's dev scores by amount (0 if the amount is fixed), and the cost of the largest amount.
+    """A recipe's dev scores x 100 by amount of data, and its cost in dollars at the largest amount.
 
-    `reads`: the unit of amounts, such as sentences. `dropped`: why it is not the answer; "" if it is.
+    `scores`: (amount, score) in ascending order; amount 0 if the recipe's amount is fixed. `reads`: the unit
+    of amounts, such as sentences. `dropped`: why the recipe is not the answer; "" if it is.
     """
 
     recipe: str
@@ -28,12 +29,12 @@ class Measured:
 
     @property
     def amount(self) -> int:
-        """The largest measured amount, 0 if the amount is fixed."""
+        """The largest measured amount; 0 if the recipe's amount is fixed."""
         return self.scores[-1][0]
 
     @property
     def data(self) -> str:
-        """The largest measured amount with its unit, such as "1,000 sentences"."""
+        """The largest measured amount with its unit, such as "1,000 sentences"; a dash if it is fixed."""
         return f"{self.amount:,} {self.reads}" if self.amount else MISSING
 
     @property
@@ -46,8 +47,9 @@ class Measured:
 class Recommendation:
     """The answer and its evidence: the recipe to take (`AnswerLine.recipe`) and its test score x 100.
 
-    `left_out`: recipes without a dev score, and why. `files`: the phases' experiment files; the last one
-    trains the recipe to take.
+    `left_out`: recipe -> why it has no dev score. `files`: the phases' experiment files; the last one trains
+    the recipe to take. `reports`: phase -> folder of its report. `export`: the command that exports the
+    model.
     """
 
     name: str
@@ -65,7 +67,7 @@ class Recommendation:
 
 
 def dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
-    """Return finished row -> its dev scores in the order of seeds, each a mean over the row's dev sets."""
+    """Return row -> its dev scores in the order of seeds; a score is the mean over the row's dev sets."""
     found: dict[str, dict[int, float]] = {}
     for run in result.runs:
         mean = fmean(each.scores[each.main_score] for each in run.scores)
@@ -74,13 +76,16 @@ def dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
 
 
 def cell_of(scores: Sequence[float]) -> Cell:
-    """Return a table cell of the mean over seeds, x 100."""
+    """Return a table cell with the mean score over seeds, x 100, and its standard deviation."""
     sample = SeedScores(tuple(100 * score for score in scores))
     return Cell(sample.mean, sample.standard_deviation, sample.num_seeds)
 
 
 def without_difference(result: ExperimentResult, row: str) -> list[str]:
-    """Return the rows whose 95 % interval of the difference to this row contains 0."""
+    """Return the rows whose dev score does not differ significantly from that of `row`.
+
+    The 95 % interval of their difference contains 0.
+    """
     analysis = Analysis(result).with_options(compare_to={row: ()})
     found: list[str] = []
     columns = analysis.comparisons
@@ -93,9 +98,9 @@ def without_difference(result: ExperimentResult, row: str) -> list[str]:
 
 
 def on_test(result: ExperimentResult, challenger: str, baseline: str) -> tuple[OnTest, float]:
-    """Return the challenger's score and its difference to the baseline, and the baseline's score.
+    """Return the challenger's result on the test set, and the baseline's score there.
 
-    Raises UserError if they were not compared.
+    Raises UserError if the challenger was not compared with the baseline.
     """
     for column in Analysis(result).comparisons:
         for each in column.comparisons:

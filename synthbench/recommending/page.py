@@ -1,4 +1,4 @@
-"""The page of a recommendation, as HTML and Markdown, and its curves."""
+"""The page of a recommendation, as HTML and Markdown, with a figure of dev scores against data."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +20,9 @@ _FIELDS = ("recipe", "amount", "of", "mean", "low", "high", "sd", "n_seeds", "us
 
 
 def write_page(found: Recommendation, output: Path) -> Path:
-    """Write the page beside the phases' reports and return its path; files that people edited are kept.
+    """Write the page into a folder beside the phases' reports and return the HTML file's path.
 
-    Raises UserError if the folder can't be written.
+    Files that people edited are kept under a new name. Raises UserError if the folder can't be written.
     """
     folder = output / f"{found.name}-{NAME}"
     place_report(dict(_files(found)), folder)
@@ -50,7 +50,7 @@ def markdown_page(found: Recommendation) -> str:
 
 
 def html_page(found: Recommendation, picture: str) -> str:
-    """Return the page as HTML that needs no other file; all texts are escaped."""
+    """Return the page as HTML that needs no other file; `picture` is the figure's `data:` URL."""
     template = templates_in("recommending", TEMPLATES).get_template("page.html.jinja")
     return template.render(found=found, blocks=tuple(_blocks(found)), picture=picture)
 

@@ -94,7 +94,7 @@ class Contest:
         return {names[0]: tuple(names) for names in found.values()}
 
     def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield a contender's generated `data` parts without `prepare`, after those of the contender it starts from."""
+        """Yield a contender's generated `data` parts without `prepare`, first those of its `starts_from`."""
         contender = self.contenders[name]
         if contender.starts_from:
             yield from self._methods(contender.starts_from)
@@ -150,7 +150,7 @@ class Contest:
         }  # fmt: skip
 
     def phase(self, name: str, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
-        """Return the experiment of a phase that scores these rows on dev; `more`: further keys of the file."""
+        """Return the experiment of a phase that scores these rows on dev; `more`: other keys of the file."""
         tested = self.long["defaults"].get("evaluate", {})
         evaluate = evaluations(self.devs) or {key: _on_dev(section) for key, section in tested.items()}
         if len(self.devs) > 1:

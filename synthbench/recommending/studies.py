@@ -99,7 +99,7 @@ def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[
 
 
 def _contenders(expanded: Expanded, experiment: Experiment) -> Iterator[Contender]:
-    """Yield each row of the long file with its recipe's learning rates and the sizes of the sources it reads."""
+    """Yield each row of the long file, with its recipe's learning rates and the sizes of its sources."""
     sizes: dict[str, int] = {}
     for name, run in expanded.document.mapping("variants").items():
         recipe = expanded.recipes.get(name)

@@ -81,7 +81,7 @@ def is_of_search(contest: Contest, experiment: Experiment) -> bool:
 
 
 def _is_free(contest: Contest, source: str) -> bool:
-    """Return whether the study has an LLM and the source, and the source is not a part or a sample already."""
+    """Return whether the study has an LLM and the source, and the source is neither a part nor a sample."""
     own = contest.long["sources"].get(source, {"part": None})
     return "llm" in contest.long and not {"part", "sample"} & own.keys()
 

@@ -1,1 +1,1 @@
-"""Registrations: what an experiment declared before its first test score, and what had been seen by then."""
+"""Registrations: what an experiment declared before its first test score, and earlier scores on its items."""

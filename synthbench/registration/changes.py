@@ -38,7 +38,7 @@ def _rows(old: Registration, new: Registration) -> Iterator[str]:
 
 
 def _renamed(old: Registration, new: Registration) -> Mapping[str, str]:
-    """Return the rows that were only renamed: former name -> name."""
+    """Return the rows that were only renamed, as old name -> new name."""
     gone = [label for label in old.rows_by_label if label not in new.rows_by_label]
     found: dict[str, str] = {}
     for label in new.rows_by_label:
@@ -57,7 +57,7 @@ def _is_same(old: Registration, former: str, new: Registration, label: str) -> b
 
 
 def _recipes(old: Registration, new: Registration) -> Iterator[str]:
-    """Yield a line per change of recipes, which names all rows with this change."""
+    """Yield a line for each change of recipes; the line names all rows with this change."""
     before, after = old.rows_by_label, new.rows_by_label
     reasons: dict[str, list[str]] = {}
     for label in before.keys() & after.keys():
@@ -109,7 +109,7 @@ def _claims(old: Registration, new: Registration) -> Iterator[str]:
 
 
 def _comparisons(what: str, before: Sequence[Pair], after: Sequence[Pair]) -> Iterator[str]:
-    """Yield the comparisons that only `after` has."""
+    """Yield a line, headed `what`, of the comparisons that only `after` has; nothing if there are none."""
     if added := [f"{row} − {baseline}" for row, baseline in after if (row, baseline) not in before]:
         yield f"{what}: {listed(added, MOST_REASONS)}"
 
@@ -119,7 +119,7 @@ def _changed(pairs: Iterable[tuple[str, Any, Any]]) -> Iterator[str]:
 
 
 def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, value before, value after) for each name whose values differ; None for no value."""
+    """Yield (name, value before, value after) for each name whose values differ; a missing value is None."""
     for name in dict.fromkeys((*before, *after)):
         if before.get(name) != after.get(name):
             yield name, before.get(name), after.get(name)

@@ -1,4 +1,4 @@
-"""What an experiment declares: rows with whole recipes and code, seeds, test sets, comparisons."""
+"""What an experiment declares: its rows with recipes and code, its seeds, test sets and comparisons."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,10 @@ LENGTH = 16
 
 
 def declared_sets(plan: Plan, items: Mapping[Identity, tuple[Identity, int]]) -> Iterator[DeclaredSet]:
-    """Yield each pair of test set and scoring once; `items`: stage -> (hash of its items, their number)."""
+    """Yield each test set once for each way of scoring it.
+
+    `items`: stage -> (hash of the items that it read, number of items); other stages' test sets are left out.
+    """
     found = {}
     for run in plan.runs:
         for name, stage in run.evaluations.items():
@@ -88,13 +91,13 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made_by(run: PlannedRun) -> Iterator[Stage]:
-    """Yield the stages that make a row's model, inputs first."""
+    """Yield the stages that make a row's model, each stage after its inputs."""
     assert run.model is not None, "only scored rows are declared"
     return ancestors([run.model])
 
 
 def _code(run: PlannedRun) -> dict[str, str]:
-    """Return component -> version, and package of a third-party plug-in -> hash of its code."""
+    """Return component -> its version, and third-party plug-in's package -> hash of the package's code."""
     found = {}
     for stage in _made_by(run):
         found[f"{stage.kind} {stage.operation.component}"] = f"version {stage.operation.version}"
@@ -104,9 +107,9 @@ def _code(run: PlannedRun) -> dict[str, str]:
 
 
 def _reads(run: PlannedRun) -> dict[str, str]:
-    """Return a hash of each source's settings and content, and of each model or file that stages read.
+    """Return source -> hash of its settings and content, and model or file -> hash of its content.
 
-    The seed of a sample does not count, since it may vary with the run's.
+    The seed of a source's sample does not count, since it may vary with the run's seed.
     """
     found = {}
     for stage in _made_by(run):
@@ -122,7 +125,7 @@ def _reads(run: PlannedRun) -> dict[str, str]:
 
 
 def claims(experiment: Experiment) -> dict[str, Any]:
-    """Return the baseline and the table's options that decide claims, without those at their default."""
+    """Return the baseline and the table's options that decide claims, without options at their defaults."""
     table = experiment.table.model_dump(mode="json")
     defaults = type(experiment.table)().model_dump(mode="json")
     # Some options are left out at their default.
@@ -132,9 +135,9 @@ def claims(experiment: Experiment) -> dict[str, Any]:
 
 
 def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each compared row with its baseline: the one at its point of the grid, or the one for all points.
+    """Yield each compared row with its baseline, at the same point of the grid or shown once for all points.
 
-    `given`: the `claims`. Values of the axes in `table.across` are columns, not rows.
+    `given`: the result of `claims`. Values of the axes in `table.across` are columns, not rows.
     """
     wanted: Mapping[str, Sequence[str]] = given.get("family") or given.get("compare_to") or {}
     if not wanted and "baseline" in given:
@@ -159,9 +162,10 @@ def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple
 def num_primary_columns(
     experiment: Experiment, given: Mapping[str, Any], tests: Sequence[DeclaredSet]
 ) -> int:
-    """Return the number of primary columns: those named, else the averages, else all columns.
+    """Return the number of primary columns, from `primary`, else `averages`, else `columns` of the table.
 
-    A test set's name means its column at each value of the axes in `table.across`.
+    Without these options, all columns count. A test set's name stands for one column at each value of the
+    axes in `table.across`.
     """
     across = given.get("across", ())
     columns = {

@@ -1,4 +1,4 @@
-"""Which scores and registrations an experiment's test items had before its own registration."""
+"""Which scores and registrations existed on an experiment's test items before its registration."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,10 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class StoredScore:
-    """An evaluation in the store, its row and seed in words, and the stage that read its test items."""
+    """An evaluation in the store.
+
+    `run`: its row and seed as text. `task`: the stage that read its test items.
+    """
 
     identity: Identity
     run: str
@@ -47,13 +50,13 @@ def stored_scores(store: "Store") -> Iterator[StoredScore]:
 
 
 def _is_seed(text: str) -> bool:
-    """Return whether a record's text is a seed; Python can't read numbers of thousands of digits."""
+    """Return whether a text is a seed; longer numbers are refused, since Python can't read very long ones."""
     return text.isdecimal() and len(text) <= MOST_DIGITS_OF_A_SEED
 
 
 @dataclass(frozen=True)
 class ItemHistory:
-    """Finds the scores and registrations in a store that are on a new registration's test items."""
+    """Finds the scores and registrations in a store that share test items with a new registration."""
 
     new: Registration
     known: KnownRegistrations
@@ -62,7 +65,7 @@ class ItemHistory:
     _masks: "dict[tuple[Identity, Identity], Mask]" = field(default_factory=dict)
 
     def history(self, dev: Iterable[Identity]) -> History:
-        """Return the history of the test items; `dev`: item sets on which the rows choose checkpoints."""
+        """Return the history of the test items; `dev`: hashes of the dev sets that choose checkpoints."""
         on_ours = self._on(test.items for test in self.new.tests)
         ours = {score.identity for score in on_ours}
         earlier = [
@@ -91,7 +94,7 @@ class ItemHistory:
         )
 
     def _on(self, items: Iterable[Identity]) -> list[StoredScore]:
-        """Return the scores on any item of these sets."""
+        """Return the stored scores on any item of the sets with these hashes."""
         names = set(items)
         is_on: dict[Identity | None, bool] = {None: False}
         found = []
@@ -104,7 +107,7 @@ class ItemHistory:
         return found
 
     def _shared(self, mine: Identity, other: Identity) -> "Mask":
-        """Return whether each item of set `mine` is in set `other`, too; shape (items of `mine`,)."""
+        """Return a mask of the items of set `mine` that set `other` has, too; shape (items of `mine`,)."""
         import numpy as np
 
         if (mine, other) not in self._masks:
@@ -120,7 +123,7 @@ class ItemHistory:
         return sum(any(self.sets.keys(test.items) is None for test in each.tests) for each in records)
 
     def _seen(self, scores: Sequence[StoredScore], earlier: Sequence[Earlier]) -> Iterator[SeenItems]:
-        """Yield how many items of each test set were scored: in the store, or by a registration's run."""
+        """Yield how many items of each test set had been scored, by stored scores or registered runs."""
         import numpy as np
 
         tasks = [self.sets.of(score.task) for score in scores]
@@ -134,7 +137,7 @@ class ItemHistory:
             )
 
     def _scored_sets(self, earlier: Earlier) -> Iterator[Identity]:
-        """Yield the sets of items that a registration's run had scored, or that had been scored before it."""
+        """Yield the item sets of a registration that its runs scored, or that had been scored before it."""
         record = self.known.records[earlier.hash]
         before = {each.test for each in record.history.seen if each.num_seen}
         yield from (test.items for test in record.tests if earlier.was_scored or test.name in before)
@@ -142,7 +145,7 @@ class ItemHistory:
     def _earlier(self, name: Identity, record: Registration, on_ours: set[Identity]) -> Earlier | None:
         """Return what to record of an earlier registration; None if it shares no test items.
 
-        `on_ours`: the scores in the store on the new registration's items.
+        `on_ours`: identities of the stored scores on the new registration's items.
         """
         import numpy as np
 
@@ -183,7 +186,7 @@ class ItemHistory:
     def _changed(self, earlier: Sequence[Earlier]) -> tuple[str, ...]:
         """Return the changes since the most similar pilot that was declared before any score.
 
-        Without such a pilot, return those since the first pilot.
+        Without such a pilot, return the changes since the first pilot; without any pilot, ().
         """
         pilots = [self.known.records[each.hash] for each in earlier if each.is_pilot]
         unseen = [record for record in pilots if not record.history.is_seen]
@@ -192,10 +195,10 @@ class ItemHistory:
 
 
 def _rows(record: Registration) -> set[str]:
-    """Return a hash of settings and sources of each row with data.
+    """Return a hash of the settings and sources of each row that has data.
 
-    Rows without data, such as untrained models, are left out: they are in many experiments, and sharing one
-    makes no pilot.
+    Rows without data, such as untrained models, are left out: many experiments have the same ones, so
+    sharing them makes no experiment a pilot.
     """
     rows = (
         row for row in record.rows_by_label.values() if any(path.startswith("data.") for path in row.settings)

@@ -1,4 +1,4 @@
-"""The content keys of the test items in a store, by the stage that read them."""
+"""The content keys (hashes) of test items in a store, found by the stage that read the items."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +24,7 @@ JOIN = "join"
 class ItemSets:
     """Finds which items a stage read: from the registrations, else from its artifact.
 
-    So the items of a registered test set are known even if its artifact is gone.
+    So the items of a registered test set are known even if the stage's artifact is gone.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ItemSets:
         self._of: dict[Identity, Identity | None] = {}
 
     def of(self, stage: Identity) -> Identity | None:
-        """Return the hash of the set of items that a stage read; None if they are unknown."""
+        """Return the hash of the set of items that a stage read; None if the items are unknown."""
         if stage not in self._of:
             registered = self.registered(stage)
             self._of[stage] = self._read(stage) if registered is None else registered

@@ -24,17 +24,17 @@ class DeclaredSet(_Sealed):
     evaluator: str
     scoring: str = Field(description="hash of the evaluator's version, settings and prompts")
     stage: _Hash = Field(description="identity of the stage that read the items")
-    items: _Hash = Field(description="hash of all items' keys; the keys are stored under it")
+    items: _Hash = Field(description="hash of all items' keys, and name of the file with these keys")
     num_items: int
 
 
 class DeclaredRow(_Sealed):
-    """A row: its settings that differ from the common ones, its code, and what it reads."""
+    """A row: its settings, without those that all rows have in common, its code, and what it reads."""
 
     label: str
-    settings: dict[str, Any] = Field(description="dotted path -> value")
-    code: dict[str, str] = Field(description="component or package -> version or hash")
-    reads: dict[str, str] = Field(description="source, model or file -> hash of its settings and content")
+    settings: dict[str, Any] = Field(description="dotted path of a setting -> its value")
+    code: dict[str, str] = Field(description="component -> version; plug-in's package -> hash of its code")
+    reads: dict[str, str] = Field(description="source, model or file -> hash of its content (and settings)")
 
 
 class DeclaredRun(_Sealed):
@@ -47,12 +47,12 @@ class DeclaredRun(_Sealed):
 
 
 class Earlier(_Sealed):
-    """An earlier registration that shares test items with the later one.
+    """An earlier registration that shares test items with a new one.
 
-    `num_scores`: how many of its scores were in the store. `num_missing`: how many of its runs had no score
-    there, because they failed, were cut off, or were removed; `missing` names the first of these runs.
-    `was_scored`: whether any of its runs made scores. `is_pilot`: whether both have the same experiment name,
-    or a row in common.
+    `num_scores`: how many of its scores on shared items were in the store. `num_missing`: how many of its
+    runs lacked scores there, because runs failed or were cut off, or scores were removed; 0 unless
+    `was_scored`. `missing` names the first of these runs. `was_scored`: whether any of its runs made scores.
+    `is_pilot`: whether the two registrations have the same experiment name, or a row in common.
     """
 
     hash: Identity
@@ -67,7 +67,7 @@ class Earlier(_Sealed):
     num_missing: int = 0
     missing: Texts = ()
     is_pilot: bool = False
-    changed: Texts = Field((), description="its changes after scores had been seen")
+    changed: Texts = Field((), description="its changes since its own pilot, if test scores existed by then")
 
     @property
     def title(self) -> str:
@@ -85,10 +85,11 @@ class SeenItems(_Sealed):
 
 
 class History(_Sealed):
-    """What had happened on the test items before the registration.
+    """The scores and registrations that existed on the test items before a registration.
 
-    `unregistered`: rows whose scores belong to no registration. `num_unknown`: how many scores are on items
-    that the store no longer has. `changed`: what differs from the declaration before the first score.
+    `unregistered`: rows whose scores belong to no registration. `num_unknown`: how many scores are on unknown
+    items. `changed`: what differs from the most similar pilot declared before any score, or else from the
+    first pilot.
     """
 
     earlier: tuple[Earlier, ...] = ()
@@ -104,15 +105,15 @@ class History(_Sealed):
 
     @property
     def is_seen(self) -> bool:
-        """Whether scores on any of the items existed."""
+        """Whether any of the test items had been scored."""
         return any(each.num_seen for each in self.seen)
 
 
 class Registration(_Sealed):
-    """What was declared, when, and what had been seen by then. Immutable; its hash is its file's hash."""
+    """What was declared, when, and which scores existed by then. Immutable; its hash is its file's hash."""
 
     layout: Literal[1] = 1
-    time: str = Field(description="UTC, by the clock of the machine")
+    time: str = Field(description="UTC, by the clock of the machine that registered")
     synthbench: str = Field(description="synthbench's version")
     experiment: str
     overrides: Texts
@@ -125,16 +126,16 @@ class Registration(_Sealed):
     claims: dict[str, Any] = Field(description="baseline, and the table's options that decide claims")
     compared: tuple[tuple[str, str], ...] = Field(description="(row, its baseline)")
     num_comparisons: int = Field(description="compared rows times primary columns")
-    rule: str = Field("", description="over which noise and in which family comparisons are decided")
+    rule: str = Field("", description="how comparisons are decided: over which noise, in which family")
     file: dict[str, Any] = Field(description="the resolved experiment file, without secrets")
-    before: Identity = Field("", description="hash of the latest earlier registration of any of these items")
+    before: Identity = Field("", description="hash of the latest earlier registration on any of these items")
     history: History = History()
 
     @property
     def declared(self) -> str:
         """A hash of what was declared: rows by their models, seeds, items, scoring, claims.
 
-        Names of the experiment and the time do not count.
+        The experiment's name and the time do not count.
         """
         tests = sorted((each.name, each.scoring, each.items) for each in self.tests)
         runs = sorted((each.row, each.seed, each.model, sorted(each.scores)) for each in self.runs)
@@ -142,7 +143,7 @@ class Registration(_Sealed):
 
     @property
     def rows_by_label(self) -> Mapping[str, DeclaredRow]:
-        """The rows with all their settings."""
+        """Label -> the row with all its settings, those common to all rows included."""
         return {
             row.label: row.model_copy(update={"settings": {**self.settings, **row.settings}})
             for row in self.rows
@@ -154,7 +155,7 @@ class Registration(_Sealed):
 
 
 class Registered(_Sealed):
-    """A result's registration: its hash, when it was written, and what had been seen by then."""
+    """A result's registration: its hash, when it was written, and which scores existed by then."""
 
     hash: Identity
     time: str

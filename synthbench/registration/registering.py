@@ -1,4 +1,4 @@
-"""Registers an experiment: records what it declares, and what had been seen, before its first score."""
+"""Registers an experiment before its first score: records what it declares and which scores exist."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,12 +59,12 @@ class Registering:
 
     @property
     def unread(self) -> Sequence[Stage]:
-        """The test sets that have to be read: no registration knows their items."""
+        """The stages of test sets that have to be read, since no registration knows their items."""
         return [stage for stage in self.tests if self._sets.registered(stage.identity) is None]
 
     @cached_property
     def former(self) -> Identity | None:
-        """The first registration of the same declaration; None if there is none."""
+        """The hash of the first registration of the same declaration; None if there is none."""
         new = self._declaration
         return None if new is None else self._known.equal_to(new.declared)
 
@@ -72,7 +72,7 @@ class Registering:
     def registered(self) -> Registered | None:
         """The registration: the `former` one, else a new one; None without test sets.
 
-        Ask for it once the test sets have been read, and before anything is scored.
+        Read this property after the test sets have been read, and before anything is scored.
         """
         new = self._declaration
         if new is None:

@@ -4,7 +4,7 @@
     registrations/items/<hash>      the keys of a test set's items: sorted 64-bit numbers
     registrations/scored/<hash>     a run of the registration has made scores
 
-`clean` keeps them. Each is written whole or not at all, so several machines may register at once.
+`clean` keeps these files. Each is written whole or not at all, so several machines may register at once.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class KnownRegistrations:
     """Stage -> the test set that it read."""
 
     def equal_to(self, declared: str) -> Identity | None:
-        """Return the first registration of a declaration, None if there is none."""
+        """Return the hash of the first registration whose `declared` is this hash; None if there is none."""
         return next((name for name, each in self.records.items() if each.declared == declared), None)
 
 
@@ -62,7 +62,7 @@ class Registrations:
         self._files: dict[Identity, Registration | str] = {}
 
     def known(self) -> KnownRegistrations:
-        """Read all registrations; damaged ones and other versions' are reported, counted and left out."""
+        """Read all registrations; report, count and leave out damaged ones and those of other versions."""
         keys = sorted(entry.key for entry in self._objects.list(FOLDER))
         names = [found[1] for key in keys if (found := _RECORD.fullmatch(key))]
         # Files never change, so each is read once.
@@ -80,7 +80,7 @@ class Registrations:
         )
 
     def content(self, name: Identity) -> bytes:
-        """Return the bytes of a registration's file; raises FileNotFoundError."""
+        """Return the bytes of a registration's file; raises FileNotFoundError if it is gone."""
         return self._objects.read(_key(name))
 
     def add(self, registration: Registration) -> Identity:
@@ -91,7 +91,7 @@ class Registrations:
         return name
 
     def mark_scored(self, name: Identity) -> None:
-        """Record that a run of the registration has made scores, which may be removed later."""
+        """Record that a run of the registration has made scores, since the scores may be removed later."""
         self._objects.write(f"{FOLDER}scored/{name}", b"scored\n")
 
     def add_items(self, keys: "Keys") -> Identity:

@@ -42,7 +42,8 @@ def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Pa
     """Return the folder of an experiment's report; with overrides, a subfolder of it.
 
     `overrides` are as on the command line: ("--seeds 0", "--set train.epochs=1") give
-    "seeds-0+set-train.epochs=1". A name that a file system would refuse is changed and gets a hash.
+    "seeds-0+set-train.epochs=1". Characters other than letters, digits and _.,=- become "-", and long names
+    are cut; a name changed by this gets a hash.
     """
     folder = output / experiment
     if not overrides:
@@ -63,14 +64,14 @@ def make_report_folder(folder: Path) -> None:
 
 
 def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
-    """Write a report's files into `folder` and return their paths: `report_files`, then `place_report`."""
+    """Make a report (`report_files`), write it into `folder` (`place_report`); return its files' paths."""
     files = dict(report_files(result))
     place_report(files, folder, report_inputs(result))
     return [folder / name for name in files]
 
 
 def report_inputs(result: ExperimentResult) -> str:
-    """Return a hash of everything that determines a report's bytes: result, synthbench's code, matplotlib."""
+    """Return a hash of everything that determines a report's bytes: result, code, matplotlib's version."""
     digest = hashlib.sha256(f"{result.model_dump_json()}\n{version('matplotlib')}\n".encode())
     digest.update(_code())
     return digest.hexdigest()
@@ -78,7 +79,7 @@ def report_inputs(result: ExperimentResult) -> str:
 
 @cache
 def _code() -> bytes:
-    """Return a hash of this process's reporting code."""
+    """Return a hash of synthbench's Python code, and of the reports' templates, styles and scripts."""
     own, digest = Path(__file__).parent, hashlib.sha256()
     files = {*own.parent.rglob("*.py"), *own.rglob("*.jinja"), *own.rglob("*.css"), *own.rglob("*.js")}
     for file in sorted(files):
@@ -87,7 +88,7 @@ def _code() -> bytes:
 
 
 def current_report(folder: Path, inputs: str) -> dict[str, bytes] | None:
-    """Return a folder's report; None if its inputs differ, or a file was changed or removed."""
+    """Return the report in a folder, as file -> content; None if its inputs differ or a file was changed."""
     record = _read_record(folder)
     try:
         files = {name: (folder / name).read_bytes() for name in record.files}
@@ -101,7 +102,7 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     """Write a report's files into `folder`, each atomically, and remove an earlier report's other files.
 
     `inputs` is the value of `report_inputs`; without it the next run draws the report again. A file that
-    somebody edited is kept under another name, such as "table.edited.tex". Returns edited file -> this name.
+    somebody edited is kept under a new name, such as "table.edited.tex". Returns edited file -> new name.
     Raises UserError if the folder can't be written.
     """
     with _one_line(folder):
@@ -185,7 +186,7 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
 
 
 def text_files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield names and contents of a report's text files, without its page."""
+    """Yield names and contents of a report's text files, without the HTML page."""
     analysis = report.analysis
     if report.result.has_scores:
         yield "table.tex", latex_table(report.table, analysis)

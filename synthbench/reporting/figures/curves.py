@@ -1,4 +1,4 @@
-"""A figure of scores against an amount: along an axis of the grid, or by number of records."""
+"""A figure of scores against the numbers of a grid axis, or against numbers of records."""
 
 import math
 from collections import Counter
@@ -40,7 +40,7 @@ FIELDS = ("panel", "line", "x", "mean", "low", "high", "sd", "n_seeds")
 
 @dataclass(frozen=True)
 class Point:
-    """A score x 100 over seeds, at an amount."""
+    """A cell with the score x 100 over seeds, at the amount `x`: an axis value or a number of records."""
 
     x: float
     cell: Cell
@@ -84,15 +84,15 @@ class Curves:
 
     @property
     def parts(self) -> "tuple[Curves, ...]":
-        """The panels in parts that fit a page."""
+        """The figure in parts that fit a page each."""
         starts = range(0, len(self.panels), MOST_PANELS)
         return tuple(replace(self, panels=self.panels[start : start + MOST_PANELS]) for start in starts)
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
         """Return a figure of means with 95 % intervals over seeds; call it within `figure_style`.
 
-        The scale of amounts is logarithmic if they span more than a decade, with 0 left of it. A hollow
-        marker is a single value, without an interval.
+        The x axis is logarithmic if the amounts span more than a factor of 10; 0 then stands left of all
+        others. A hollow marker is a single value, without an interval.
         """
         looks = _looks(self.lines)
         has_lines = any(len(line.points) > 1 for _, lines in self.panels for line in lines)
@@ -153,7 +153,7 @@ def curves(analysis: Analysis) -> Curves | None:
 
 
 def _without_axis(analysis: Analysis, axis: str | None) -> Analysis:
-    """Return the analysis without columns by this axis, since the curves run along it."""
+    """Return the analysis without a column for each value of `axis`, along which the curves run."""
     if axis not in analysis.options.across:
         return analysis
     across = tuple(name for name in analysis.options.across if name != axis)
@@ -180,7 +180,7 @@ Y_MARGIN = 0.08
 
 
 def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
-    """Count a line's point in `drawn`; return its shift to the right in 1/72 inch, so that none overlap."""
+    """Count a point in `drawn`; return a shift right (1/72 inch) that keeps points at one amount apart."""
     drawn[point.x] += 1
     return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
 

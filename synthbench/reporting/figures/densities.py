@@ -61,7 +61,7 @@ class ScoreSet:
 
 @dataclass(frozen=True)
 class DensityPanel:
-    """The data of the rows at one point of the grid, or at several that share data."""
+    """A panel of score sets: those at one point of the grid, or at several points with equal sets."""
 
     title: str
     reference: ScoreSet | None
@@ -69,7 +69,7 @@ class DensityPanel:
 
     @property
     def shown(self) -> tuple[ScoreSet, ...]:
-        """All sets, after the reference, if any."""
+        """The reference, if any, followed by all other sets."""
         return ((self.reference,) if self.reference else ()) + self.sets
 
     @property
@@ -78,7 +78,10 @@ class DensityPanel:
         return f"{self.title}: " if self.title else ""
 
     def divergence(self, scores: ScoreSet) -> float | None:
-        """Return a set's KL divergence from the reference in nats; None for the reference or without one."""
+        """Return a set's KL divergence from the reference in nats.
+
+        None for the reference itself, or if the panel has no reference.
+        """
         if self.reference is None or scores is self.reference:
             return None
         return divergence(scores.counts, self.reference.counts)
@@ -104,7 +107,7 @@ class Densities:
 
     @property
     def parts(self) -> "tuple[Densities, ...]":
-        """The panels in parts that fit a page."""
+        """The figure in parts that fit a page each."""
         starts = range(0, len(self.panels), MOST_PANELS)
         return tuple(replace(self, panels=self.panels[start : start + MOST_PANELS]) for start in starts)
 
@@ -160,7 +163,7 @@ def densities(analysis: Analysis) -> Densities | None:
 
 
 def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iterator[ScoreSet]:
-    """Yield each row's training data; data that rows share come once, under all their names."""
+    """Yield the scores of each row's training data; rows with equal scores share one set, named after all."""
     labels: dict[tuple[int, ...], list[str]] = {}
     for variant, runs in rows.items():
         for part in parts:
@@ -174,7 +177,7 @@ def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iter
 def _pooled(part: str, runs: Sequence[RunResult], label: str, *, untrained: bool = True) -> ScoreSet | None:
     """Return all scores of a part, counting data shared by several runs once; None if there are none.
 
-    Data that are not trained on count only with `untrained`.
+    Data that are not used for training count only with `untrained`.
     """
     distinct = {
         data.content_hash: data.score_counts
@@ -242,7 +245,7 @@ def _height(found: Densities) -> float:
 
 
 def _cut_off(found: Densities) -> list[str]:
-    """Name the lines that leave the panel, and their peaks."""
+    """Return a note that names the curves higher than the panel and their peaks; [] if there are none."""
     height = _height(found)
     texts = [
         f"{panel.prefix}{each.label} (up to {each.peak:.1f})"
@@ -254,7 +257,7 @@ def _cut_off(found: Densities) -> list[str]:
 
 
 def _widened(found: Densities) -> str:
-    """Name the sets whose kernels would be narrower than the bins of the stored scores."""
+    """Name the sets whose kernels are widened to a bin of the stored scores, since Scott's are narrower."""
     names = dict.fromkeys(
         each.label
         for panel in found.panels

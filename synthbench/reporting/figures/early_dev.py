@@ -31,9 +31,10 @@ WHAT = (
 
 @dataclass(frozen=True)
 class EarlyPoint:
-    """The correlation of dev scores after a step with the final ones; None if all seeds have the same score.
+    """The correlation, over seeds, of dev scores after a step with final dev scores.
 
-    `share`: the step as a share of all steps, in (0, 1].
+    `correlation` is None if all seeds have the same score after the step or at the end. `share`: the step as
+    a share of all steps, in (0, 1].
     """
 
     step: int
@@ -53,7 +54,7 @@ class EarlyDev:
 
 @dataclass(frozen=True)
 class EarlyDevs:
-    """The rows with three or more seeds and several dev scores; `left_out` names the other rows."""
+    """The rows with three or more seeds and several dev scores each; `left_out` names the other rows."""
 
     name: ClassVar = "early_dev"
     title: ClassVar = "Early dev scores"
@@ -81,7 +82,7 @@ class EarlyDevs:
 
     @property
     def parts(self) -> "tuple[EarlyDevs]":
-        """The figure, which fits a page."""
+        """The figure alone, since it fits a page."""
         return (self,)
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
@@ -117,8 +118,8 @@ class EarlyDevs:
 def early_dev(analysis: Analysis) -> EarlyDevs | None:
     """Return the correlations that `table.figures.early_dev` asks for; None if unset or if no row has any.
 
-    Seeds with an undefined dev score do not count. Rows with seed optimisation have none: only their best
-    seeds on dev were finished.
+    Seeds with an undefined dev score do not count. Rows with seed optimisation have no correlations: of the
+    trainings of a seed, only the best on dev was finished.
     """
     if not analysis.options.figures.early_dev:
         return None
@@ -209,7 +210,7 @@ def _notes(found: EarlyDevs) -> list[str]:
 
 
 def _limit(num_seeds: int) -> float:
-    """Return the correlation that is significant at 5 % by Student's t, two-sided."""
+    """Return the smallest correlation that is significant at 5 % by Student's t, two-sided."""
     from scipy.stats import t
 
     quantile = float(t.ppf(0.975, num_seeds - 2))

@@ -1,4 +1,4 @@
-"""A figure of scores against costs; no row beats one on the Pareto frontier at equal or lower cost."""
+"""A figure of scores against costs, with the Pareto frontier: rows that none beats at equal or lower cost."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ JOINED = (
 
 @dataclass(frozen=True)
 class RowAtCost:
-    """A row's score x 100 and its cost; `left_out`: why the row is not drawn, "" if it is.
+    """A row's score x 100 and its cost (`amount`); `left_out`: why the row is not drawn, "" if it is.
 
     `group`: the index of the row's point of the grid.
     """
@@ -157,10 +157,10 @@ class Frontier:
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return a figure of means with 95 % intervals over seeds against costs; None if no row can be drawn.
 
-        Each point has its variant's name, or a thin line that leads to it; many rows make the panel higher.
-        The scale of costs is logarithmic if they span more than a decade, with 0 left of it. Colour and
-        marker show the point of the grid; ceilings are diamonds. A hollow marker is a single value, without
-        an interval. Call it within `figure_style`.
+        Each point has its variant's name beside it, or at the end of a thin line; many rows make the panel
+        higher. The x axis is logarithmic if the costs span more than a factor of 10; a cost of 0 then stands
+        left of the others. Colour and marker show the point of the grid; ceilings are diamonds. A hollow
+        marker is a single value, without an interval. Call it within `figure_style`.
         """
         if not self.most_names:
             return None
@@ -258,7 +258,7 @@ def _row_at_cost(row: Row, group: int, spent: RowSpending | None) -> RowAtCost:
 
 
 def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
-    """Return the indices of Pareto-optimal (cost, score) points: no different point is as good in both."""
+    """Return the indices of Pareto-optimal (cost, score) points: no other is at least as good in both."""
     return frozenset(
         index
         for index, (cost, mean) in points.items()
@@ -304,7 +304,7 @@ def _draw_panel(axes: "Axes", panel: CostPanel, width: float) -> None:
 
 
 def _write_names(axes: "Axes", panel: CostPanel) -> None:
-    """Write each point's variant near it, so that it covers few points, intervals, lines and other names."""
+    """Write each point's variant near the point, where the text covers few points, lines and other names."""
     from textalloc import allocate
 
     if not panel.shown:
@@ -336,7 +336,7 @@ def _look(bought: RowAtCost) -> Look:
 
 
 def _handles(found: Frontier) -> "list[Line2D]":
-    """Return the legend: the grid's points, if there are several."""
+    """Return the legend's entries, one for each point of the grid; [] if there is only one point."""
     if len(found.groups) == 1:
         return []
     first = {each.group: each for each in found.panels[0].rows if not each.row.is_ceiling}

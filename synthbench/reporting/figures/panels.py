@@ -63,7 +63,7 @@ CEILING = Look(CEILING_COLOUR, CEILING_MARKER, "--")
 
 
 def draw_point(axes: "Axes", at: tuple[float, Cell], of_line: Look, line_width: float) -> None:
-    """Draw a mean with its interval at an amount; the marker is hollow without an interval."""
+    """Draw a mean with its interval; `at` is (x value, cell). Without an interval the marker is hollow."""
     amount, cell = at
     axes.errorbar(
         amount,
@@ -79,22 +79,22 @@ def draw_point(axes: "Axes", at: tuple[float, Cell], of_line: Look, line_width: 
 
 
 def score_range(cells: Iterable[Cell], margin: float) -> tuple[float, float]:
-    """Return the range of all intervals, widened by the share `margin`, at least half a point."""
+    """Return the range of all intervals, widened at each end by `margin` x its width, at least 0.5 points."""
     ends = [cell.mean + sign * (cell.half_width or 0.0) for cell in cells for sign in (-1, 1)] or [0.0]
     room = max(margin * (max(ends) - min(ends)), 0.5)
     return min(ends) - room, max(ends) + room
 
 
 def look(number: int) -> Look:
-    """Return the look of line `number`; the first 84 differ."""
+    """Return the look of line `number`; the first 84 lines all look different."""
     return Look(COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)])
 
 
 @dataclass(frozen=True)
 class PanelTexts:
-    """The plain texts around the panels; `titles` has one per panel, and empty ones take no space.
+    """The plain texts around the panels; `titles` has a title per panel, and empty titles take no space.
 
-    Without a caption there are no notes.
+    Without a caption, the notes are left out.
     """
 
     caption: str
@@ -107,10 +107,10 @@ class PanelTexts:
 def panels_figure(
     texts: PanelTexts, handles: "Sequence[Line2D]", height: float = PANEL_HEIGHT
 ) -> "tuple[Figure, list[Axes]]":
-    """Return a figure of empty panels and a legend of these handles; call it within `figure_style`.
+    """Return a figure with a legend of `handles`, and its empty panels; call it within `figure_style`.
 
-    One panel is as wide as a paper's column, three as its text. With a `height` of panels (inches) above the
-    usual one, the figure is always as wide as the text.
+    A figure with one panel in a line is as wide as a paper's column, with three as wide as the paper's text.
+    `height` is that of a panel in inches; above PANEL_HEIGHT the figure is always as wide as the text.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -188,8 +188,8 @@ def scale_amounts(
 ) -> None:
     """Set scale and limits of the x axis for amounts, and as many tick labels as fit into `width` inches.
 
-    `amounts` are sorted and not negative; `ticks` defaults to them. At least `room` inches stay free left of
-    the first and right of the last amount.
+    `amounts` are sorted and not negative; `ticks` defaults to `amounts`. At least `room` inches stay free
+    left of the first and right of the last amount.
     """
     positive = [amount for amount in amounts if amount > 0]
     if needs_logarithm(amounts):
@@ -213,7 +213,7 @@ def scale_amounts(
 def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], width: float) -> list[float]:
     """Return the x values `shifts` inches to the right of `amounts`; the panel is `width` inches wide.
 
-    Its scale has to be set before, by `scale_amounts`.
+    Set the panel's scale with `scale_amounts` first.
     """
     transform = panel.xaxis.get_transform()
     left, right = (float(transform.transform(limit)) for limit in panel.get_xlim())
@@ -224,15 +224,15 @@ def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], wid
 
 
 def needs_logarithm(amounts: Sequence[float]) -> bool:
-    """Return whether sorted amounts, without 0, span more than a decade."""
+    """Return whether the positive ones of these sorted amounts span more than a factor of 10."""
     positive = [amount for amount in amounts if amount > 0]
     return bool(positive) and positive[-1] > 10 * positive[0]
 
 
 def round_ticks(amounts: Sequence[float]) -> list[float]:
-    """Return round numbers within the range of sorted amounts, and 0 if it is one of them.
+    """Return ticks: round numbers within the range of sorted amounts, and 0 if it is one of the amounts.
 
-    On a logarithmic scale they are 1, 2 and 5 of each decade, or as many decades as fit.
+    On a logarithmic scale, ticks are 1, 2 and 5 times powers of 10, or powers of 10 alone if these are many.
     """
     from matplotlib.ticker import MaxNLocator
 

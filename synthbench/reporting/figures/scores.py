@@ -68,7 +68,7 @@ def scores_parts(table: Table) -> Iterator[Table]:
 
 
 def _chunks(groups: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
-    """Yield groups that fit a page together; longer ones are cut."""
+    """Yield tuples of groups that fit a page together; a group longer than a page is cut."""
     most = MOST_LINES - 1
     cut = [
         Group(group.rows[start : start + most])
@@ -90,7 +90,7 @@ def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":
     Lines and panels are in the table's order; the table must have a column. Variants differ in colour and
     marker; with a grid, groups have headings. All panels have the same width per score point, so that
     differences can be compared. Ceilings are diamonds with a dashed line at their mean. A hollow marker has
-    no interval. A table without a caption gives a figure without title and notes.
+    no interval. Without a caption, the figure has neither title nor notes.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -1,4 +1,4 @@
-"""The style of all figures, and their files, byte-equal for equal figures."""
+"""The style of all figures, and their files: equal figures give byte-equal files."""
 
 import base64
 import io
@@ -54,7 +54,7 @@ METADATA = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
 def equal_ranges(
     limits: Sequence[tuple[float, float]], bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> list[tuple[float, float]]:
-    """Widen all panels' ranges to the widest one, each about its middle, within `bounds` if possible.
+    """Widen all ranges about their middles to the width of the widest, within `bounds` if possible.
 
     So a difference has the same length in all panels of a figure.
     """
@@ -92,7 +92,7 @@ def figure_files(name: str, figure: "Figure") -> dict[str, bytes]:
 
 
 def image_address(figure: "Figure", png: bytes) -> str:
-    """Return the figure as a `data:` address: SVG or, if smaller, the given PNG.
+    """Return a `data:` URL that holds the figure: as SVG or, if smaller, the given PNG.
 
     Call it within `figure_style`.
     """
@@ -114,14 +114,14 @@ LINE_FILL = 0.94  # average fill of wrapped lines, whose widths vary
 
 @dataclass(frozen=True)
 class Frame:
-    """The title above a figure and the notes below, wrapped; both empty for a figure without title."""
+    """The title above a figure and the notes below it, wrapped; both are empty without a caption."""
 
     title: str
     notes: str
 
     @property
     def height(self) -> float:
-        """The height of both in inches."""
+        """The height of title and notes together, in inches."""
         return text_height(self.title) + text_height(self.notes, SMALL_FONT_SIZE)
 
     def draw(self, figure: "Figure") -> None:
@@ -141,7 +141,7 @@ def framed(caption: str, notes: Iterable[str], width: float) -> Frame:
 
 
 def wrapped(text: str, inches: float, font_size: float = FONT_SIZE) -> str:
-    """Return the text wrapped to about this width."""
+    """Return the text wrapped to lines of about this width in inches."""
     letters = LINE_FILL * inches * len(text) / max(text_width(text, font_size), font_size / POINTS_PER_INCH)
     return "\n".join(textwrap.wrap(text, max(int(letters), 1)))
 

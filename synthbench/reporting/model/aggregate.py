@@ -29,11 +29,11 @@ class Measurement:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names by which an experiment file may refer to it."""
+        """The names by which an experiment file may refer to the measurement."""
         return frozenset((self.label, *column_names(self.coordinates, self.task)))
 
     def runs(self, runs: Sequence[RunResult]) -> Runs:
-        """Return the runs at its coordinates."""
+        """Return those of these runs that have the measurement's coordinates."""
         return tuple(
             run for run in runs if all(run.axes.get(axis) == value for axis, value in self.coordinates)
         )
@@ -55,7 +55,10 @@ class Measurement:
 
 
 def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> SeedScores | None:
-    """Return the mean main score over the measurements by seed, without seeds that lack one."""
+    """Return each seed's mean main score over the measurements, without seeds that lack a measurement.
+
+    None if no seed has all measurements.
+    """
     by_seed: dict[int, list[RunResult]] = {}
     for run in runs:
         by_seed.setdefault(run.seed, []).append(run)
@@ -81,7 +84,7 @@ def row_of(run: RunResult, across: Sequence[str] = ()) -> RowKey:
 
 
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:
-    """Return row -> its runs, in the order of the result; a row has the runs at all values of `across`."""
+    """Return row -> its runs, in the result's order; a row has the runs at all values of axes `across`."""
     found: dict[RowKey, list[RunResult]] = {}
     for run in result.runs:
         found.setdefault(row_of(run, across), []).append(run)
@@ -149,7 +152,7 @@ class ColumnSource:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names by which an experiment file may refer to it."""
+        """The names by which an experiment file may refer to the column."""
         title = frozenset((self.column.title,))
         return title if self.column.is_average else title | self.measurements[0].names
 
@@ -175,7 +178,7 @@ class ColumnSource:
         )
 
     def published_column(self, options: PublishedOptions) -> str:
-        """Return the paper's name of the column: its title, unless `published.columns` has another."""
+        """Return the paper's name for the column: from `published.columns`, else the column's title."""
         title = self.column.title
         names = () if self.column.is_average else self.measurements[0].names
         return options.columns.get(title) or next(
@@ -183,7 +186,7 @@ class ColumnSource:
         )
 
     def cell(self, runs: Runs) -> Cell | None:
-        """Return the cell of these runs, not bold; None if there are no scores."""
+        """Return the table cell for these runs, not yet bold; None if there are no scores."""
         sample = self.sample(runs)
         if sample is None:
             return None
@@ -198,7 +201,7 @@ class ColumnSource:
 def column_sources(
     result: ExperimentResult, options: TableOptions, measured: Sequence[Measurement]
 ) -> tuple[ColumnSource, ...]:
-    """Return the columns in the table's options that have measurements."""
+    """Return the columns that the table's options ask for, without those that lack measurements."""
     shown = options.columns or tuple(one.label for one in measured)
     sources = []
     for name in dict.fromkeys([*shown, *options.averages]):

@@ -48,7 +48,7 @@ class Analysis:
 
     @cached_property
     def rows(self) -> Mapping[RowKey, Runs]:
-        """The runs of each row of the table; with `table.across`, a row has all values of these axes."""
+        """Row of the table -> its runs; with `table.across`, its runs at all values of these axes."""
         return aggregate.rows(self.result, self.options.across)
 
     @cached_property
@@ -73,7 +73,7 @@ class Analysis:
 
     @cached_property
     def decisions(self) -> Decisions:
-        """The comparisons with baselines, without ceilings, and which of them are significant."""
+        """The comparisons with baselines, and which of them are significant; ceilings are not compared."""
         rows = {key: runs for key, runs in self.rows.items() if key.variant not in self.options.ceiling}
         primary = primary_columns(self.columns, self.options)
         pairs = all_pairs(rows) if self.options.best else ()

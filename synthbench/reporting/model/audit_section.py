@@ -37,7 +37,7 @@ def audit_section(analysis: Analysis) -> ReportSection | None:
 
 
 def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:
-    """Return tables of our confusion matrix, a paper's, and each annotator's answers, if they exist."""
+    """Return tables: our confusion matrix, a paper's matrix if given, answers by annotator if several."""
     meaning = "judged labels (rows) of intended labels (columns)"
     grids = [confusion_grid(audited.confusion, meaning, audited.mean_similarity)]
     if published is not None:
@@ -50,7 +50,7 @@ def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None"
 def confusion_grid(
     confusion: "Confusion", title: str = "", mean_similarity: Mapping[str, float] | None = None
 ) -> Grid:
-    """Return the confusion matrix as a table: shares with intervals and counts, and the numbers judged.
+    """Return the confusion matrix as a table: shares with intervals and counts, and numbers of judged items.
 
     With `mean_similarity` (column -> true similarity), a line of the means follows.
     """
@@ -66,7 +66,7 @@ def confusion_grid(
 
 
 def _notes(audited: "Audit") -> Iterator[str]:
-    """Yield the notes needed to read the figures."""
+    """Yield the notes needed to read the numbers in the tables."""
     yield "Percent of the column [95% interval] (number)."
     if audited.question:
         yield f"Asked: {audited.question}"

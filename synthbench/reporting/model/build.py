@@ -20,7 +20,7 @@ Members = Sequence[tuple[RowKey, Runs]]
 def build_table(analysis: Analysis) -> Table:
     """Return the table according to the result's options.
 
-    Raises pydantic.ValidationError if `result.table` holds no TableOptions.
+    Raises pydantic.ValidationError if `result.table` is no valid TableOptions.
     """
     members: dict[Coordinates, list[tuple[RowKey, Runs]]] = {}
     for key, runs in analysis.rows.items():

@@ -53,7 +53,7 @@ def _role(column: ColumnComparisons) -> str:
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes: stars, columns, rows that are not compared, minimum detectable differences.
+    """Return notes on stars, columns, rows that are not compared, and minimum detectable differences.
 
     The table's notes say which comparisons are primary, and what varies with the seed.
     """
@@ -68,7 +68,7 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _families(analysis: Analysis) -> Iterator[str]:
-    """Explain stars, the family's columns, and what is not tested."""
+    """Explain the stars, the columns "family", and what is not tested."""
     decisions = analysis.decisions
     compared = [each for column in analysis.comparisons for each in column.comparisons]
     if any(each.finding for each in compared):
@@ -90,7 +90,7 @@ def _families(analysis: Analysis) -> Iterator[str]:
 
 
 def _items_text(analysis: Analysis) -> str:
-    """Return words on which items have dependent errors."""
+    """Say, for a note, which test items are assumed to have dependent errors."""
     if any(each.is_of_earlier_version for each in analysis.result.item_noise):
         return "items are taken as independent, since the result is of an earlier version"
     if any(each.lacks_sentences for each in analysis.result.item_noise):
@@ -99,7 +99,7 @@ def _items_text(analysis: Analysis) -> str:
 
 
 def _meanings(columns: Sequence[ColumnComparisons], items: str) -> Iterator[str]:
-    """Explain the columns of the grids, unless they are empty."""
+    """Explain the grids' columns that have values, and say why some intervals are missing."""
     comparisons = [each for column in columns for each in column.comparisons]
     over_seeds = [each for each in comparisons if each.over_seeds]
     over_items = [each for each in comparisons if each.over_items]
@@ -139,7 +139,7 @@ def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
 
 
 def _least_detectable(columns: Sequence[ColumnComparisons], decimals: int) -> Iterator[str]:
-    """Yield the minimum detectable differences, and the columns in which none is detectable."""
+    """Yield the minimum detectable differences, and the columns in which no difference is detectable."""
     samples = (sample for column in columns for each in column.comparisons for sample in each.samples)
     counts = sorted({sample.num_seeds for sample in samples if sample.is_seeded and sample.num_seeds > 1})
     seeds = f"{' or '.join(map(str, counts))} seeds"
@@ -169,7 +169,7 @@ def _undetectable(least: dict[str, float | None]) -> list[str]:
 
 
 def _grid(column: ColumnComparisons, decimals: int) -> Grid:
-    """Return the column's comparisons as a table, without "components" if those intervals add nothing."""
+    """Return the column's comparisons as a table; the column "components" is left out if it adds nothing."""
     lines = (HEADER, *(_line(each, decimals) for each in column.comparisons))
     if not _has_components(column.comparisons):
         place = HEADER.index(COMPONENTS)
@@ -212,7 +212,7 @@ def _interval(found: Difference | Simultaneous) -> tuple[float, float]:
 
 
 def comparison_csv(analysis: Analysis) -> CsvTable:
-    """Return a line per comparison and column: scores x 100, p values unscaled.
+    """Return a line per comparison and column: scores and differences x 100; p values are not x 100.
 
     With `table.best`, all pairs of rows follow.
     """

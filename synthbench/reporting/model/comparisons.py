@@ -33,7 +33,7 @@ class Comparison:
 
     `over_seeds` generalises to other seeds on the same test items, `over_items` also to other test items;
     None if that noise is unknown. `by_components` takes all items linked by a chain of shared sentences
-    as dependent. `refusal` says why the two can't be compared. `finding` is the difference with p value and
+    as dependent. `refusal` says why the rows can't be compared. `finding` is the difference with p value and
     interval adjusted for the family; None if the comparison is not tested.
     """
 
@@ -50,7 +50,7 @@ class Comparison:
 
     @property
     def pair(self) -> Pair:
-        """Both rows."""
+        """(row, baseline)."""
         return self.row, self.baseline
 
     @property
@@ -100,12 +100,15 @@ class ColumnComparisons:
 
     @cached_property
     def least_over_seeds(self) -> float | None:
-        """The minimum detectable difference over seeds; None if their noise is unknown."""
+        """The minimum detectable difference over seeds; None if the noise over seeds is unknown."""
         return least_detectable([each.over_seeds for each in self.comparisons if each.over_seeds])
 
     @cached_property
     def least_over_items(self) -> float | None:
-        """The minimum detectable difference over seeds and test items, never below that over seeds."""
+        """The minimum detectable difference over seeds and test items, at least `least_over_seeds`.
+
+        None if the noise over test items is unknown.
+        """
         found = least_detectable([each.over_items for each in self.comparisons if each.over_items])
         return None if found is None else max(found, self.least_over_seeds or 0.0)
 
@@ -113,13 +116,13 @@ class ColumnComparisons:
 def compare(
     rows: Rows, columns: Sequence[ColumnSource], pairs: Sequence[Pair], items: ItemErrors
 ) -> tuple[ColumnComparisons, ...]:
-    """Return the comparisons of each column that has any, all of them exploratory."""
+    """Return the comparisons of each column that has any; all are exploratory as yet."""
     found = (ColumnComparisons(source, tuple(_comparisons(source, pairs, rows, items))) for source in columns)
     return tuple(each for each in found if each.comparisons)
 
 
 def pairs_with_baselines(rows: Rows, wanted: Mapping[str, Sequence[str]]) -> tuple[Pair, ...]:
-    """Return each row with its baselines: at its own point of the grid, or shown once for all points.
+    """Return (row, baseline) pairs; a baseline is at the row's point of the grid, or for all points.
 
     `wanted` maps each baseline to the variants compared with it, () for all.
     """

@@ -1,4 +1,4 @@
-"""The section of costs: what each part of the data cost, with a paper's costs."""
+"""The section of costs: what each part of the data cost, beside the costs that a paper reports."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -28,7 +28,10 @@ FIELDS = (
 
 
 def cost_section(analysis: Analysis) -> ReportSection | None:
-    """Return a line per stage, and a sum per part with several stages; None if no LLM was asked."""
+    """Return the section: a line per stage, and a sum per part with several stages.
+
+    None if no LLM was asked.
+    """
     if not analysis.result.costs:
         return None
     published = _published(analysis)
@@ -63,14 +66,14 @@ def _texts(name: str, cost: CostResult, published: Mapping[str, Sequence[str]], 
 
 
 def _sum(figures: Sequence[str]) -> str:
-    """Return the published figures as text, several with their sum: "0.00143 (0.00067 + 0.00076)"."""
+    """Return published costs as text; several are summed: "0.00143 (0.00067 + 0.00076)"."""
     if len(figures) < 2:
         return "".join(figures) or MISSING
     return f"{sum(map(Decimal, figures))} ({' + '.join(figures)})"
 
 
 def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
-    """Yield (line's name, cost) of each part's stages, and of their sum if there are several."""
+    """Yield (line's name, cost) for the stages of each part, and for the sum of a part's several stages."""
     parts: dict[tuple[str, tuple[str, ...]], list[CostResult]] = {}
     for cost in costs:
         parts.setdefault((cost.part, cost.rows), []).append(cost)

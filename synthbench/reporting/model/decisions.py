@@ -58,8 +58,8 @@ class Decisions:
     def is_bold(self, row: RowKey, source: ColumnSource) -> bool:
         """Return whether the row is significantly above a baseline in a primary comparison of this column.
 
-        A row with a lower mean than another baseline at its point of the grid is never bold: a row that beats
-        its own control but trails gold pairs alone is not worth choosing.
+        The row's mean must also reach the mean of every baseline at the same point of the grid: a row that
+        beats its own control but trails gold pairs alone is not worth choosing.
         """
         beside = [
             each for column, each in self.of("primary") if column == source and each.row.axes == row.axes
@@ -200,8 +200,8 @@ def _findings(
 def _correlations(source: ColumnSource, block: Sequence[Comparison], items: ItemErrors) -> "Matrix | None":
     """Return the correlations of comparisons at one point of the grid; None if they are unknown.
 
-    Under Welch's test, comparisons share the seeds' noise of the rows that they share. Paired differences
-    have an unknown covariance.
+    Under Welch's test, two comparisons with a common row share this row's noise over seeds. Paired
+    differences have an unknown covariance.
     """
     import numpy as np
 

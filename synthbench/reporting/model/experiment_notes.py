@@ -17,7 +17,7 @@ Counts = tuple[tuple[str, int, int, int], ...]
 
 
 def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes of a report without scores, the caption first; () if it has scores."""
+    """Return the notes of a report without scores, the caption first; () for one with scores."""
     result = analysis.result
     if result.has_scores:
         return ()
@@ -59,7 +59,7 @@ def asked_llms(result: ExperimentResult) -> Iterator[str]:
 
 
 def row_names(rows: Sequence[RowKey], of_all: Iterable[RowKey]) -> str:
-    """Join the rows' names; a variant all of whose rows are listed is named once."""
+    """Join the rows' names; a variant is named once if all its rows are listed."""
     apart = {row.variant for row in of_all if row not in rows}
     return ", ".join(dict.fromkeys(row.title if row.variant in apart else row.variant for row in rows))
 
@@ -98,7 +98,7 @@ def incomplete(result: ExperimentResult) -> Iterator[str]:
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:
-    """Yield one sentence on the test items that share a sentence with training data, if any do."""
+    """Yield one sentence on the test items that share a sentence with training data, if any."""
     rows = _rows(result)
     groups: dict[Counts, list[str]] = {}
     for name, runs in rows.items():
@@ -118,7 +118,7 @@ def overlap_notes(result: ExperimentResult) -> Iterator[str]:
 
 
 def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
-    """Group runs that have overlaps by variant, or by row where a variant's rows have different overlaps."""
+    """Group the runs with overlaps by variant, or by row if rows of the variant have different overlaps."""
     variants: dict[str, list[RunResult]] = {}
     for run in result.runs:
         if run.overlaps:
@@ -134,7 +134,7 @@ def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
 
 
 def _counts(runs: Sequence[RunResult]) -> Counts:
-    """Return the counts of the test sets with shared sentences, in the order of the runs."""
+    """Return how many items share sentences, per test set, without sets that share none."""
     sharing: dict[tuple[str, int], list[int]] = {}
     for run in runs:
         for each in run.overlaps:

@@ -73,7 +73,7 @@ class Forest:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The texts at the lines, from top to bottom: each column's title, then the names of its lines."""
+        """The plot's labels, from top to bottom: each column's title and its lines' names."""
         return tuple(
             label
             for title, lines in self.groups
@@ -81,7 +81,7 @@ class Forest:
         )
 
     def cut(self, most: int) -> "Forest":
-        """Return the plot with at most `most` labels; keeps significant differences, then the largest."""
+        """Return the plot with at most `most` labels; significant, then large differences are kept."""
         found = self
         while len(found.labels) > most and len(found.lines) > 1:
             least = min(found.lines, key=lambda each: (bool(each.direction), abs(each.value)))
@@ -91,7 +91,7 @@ class Forest:
 
 
 def forest(analysis: Analysis) -> Forest | None:
-    """Return the plot of all primary differences that can be compared; None without any."""
+    """Return the plot of all primary differences that can be compared; None if there are none."""
     decimals = analysis.options.decimals
     primary = [(source.column, each) for source, each in analysis.decisions.of("primary") if not each.refusal]
     return _forest(list(_lines(primary, decimals)), decimals) if primary else None

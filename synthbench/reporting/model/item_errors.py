@@ -106,7 +106,7 @@ def _measured(noise: ItemNoise) -> frozenset[tuple[str, str, Axes]]:
 
 
 def one_set(task: str, evaluator: str) -> frozenset[tuple[str, str, Axes]]:
-    """Return the measurements of a column with one test set."""
+    """Return the measurements of a column with one test set: a set of one (test set, evaluator, axes)."""
     return frozenset({(task, evaluator, _axes(()))})
 
 
