@@ -46,7 +46,7 @@ _Parts = Annotated[tuple[str, ...], Strict(False)]
 
 
 def _command(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """Split a command into its parts, or return the name of a known program."""
+    """Return a known program's name unchanged; split a command into its parts."""
     if given in PROGRAMS:
         return given
     if isinstance(given, str):
@@ -73,7 +73,7 @@ class ServedModel(BaseModel):
 
     serve: Annotated[str | _Parts, AfterValidator(_command)] = Field(
         description="`vllm`, `transformers`, or a command as text or list, such as `llama-server -m {model}"
-        " --port {port}`, which has to listen on that port of 127.0.0.1"
+        " --port {port}`; its server must listen on 127.0.0.1 at {port}"
     )
     model: GivenName = Field(
         min_length=1,
@@ -81,7 +81,7 @@ class ServedModel(BaseModel):
         " model with a chat template; for a command also a file, or any name that the server accepts",
     )
     revision: str | None = Field(
-        None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: its main branch"
+        None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: the main branch"
     )
     start_timeout_s: float = Field(
         600.0,
@@ -98,7 +98,7 @@ class ServedModel(BaseModel):
         description="number of servers that share the requests on a Ray cluster; elsewhere there is one",
     )
     gpus: float | None = Field(
-        None, ge=0, le=64, description="GPUs of each server on a Ray cluster. Default: 1 if a node has any"
+        None, ge=0, le=64, description="GPUs of each server on a Ray cluster. Default: 1 if any node has a GPU"
     )
 
 
@@ -123,24 +123,23 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The user's command, () for a known program."""
+        """The parts of the user's command; () if `serve` is `vllm` or `transformers`."""
         return self.serve if isinstance(self.serve, tuple) else ()
 
     @property
     def endpoint(self) -> str:
-        """The endpoint's name: its server program."""
+        """The server program's name, such as `vllm` or `llama-server`."""
         return Path(self.command[0]).name if self.command else str(self.serve)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the LLM's part of a stage's identity, without port; commit or content hash are added
-        elsewhere."""
+        """Return the LLM's settings in a stage's identity; `revisions` gives its commit or content hash."""
         command = {"command": self._portable_command} if self.command else {}
         endpoint = _COMMAND if self.command else self.endpoint
         return {"endpoint": endpoint, "model": self.model, **command, **self.options(), **self.rule()}
 
     @property
     def _portable_command(self) -> list[str]:
-        """The command without the folder of its program."""
+        """The command with the program's name instead of its path."""
         return [self.endpoint, *self.command[1:]]
 
     def revisions(self) -> Mapping[str, str]:
@@ -157,7 +156,9 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return ChatModel(self.endpoint, "", name_of(self.model))
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return the endpoint; its name has the hashes of weights and command, so cached answers never mix.
+        """Return the endpoint, whose name keeps cached answers of different models and commands apart.
+
+        The name holds the model's commit or content hash, and the hash of a user's command.
 
         Raises UserError if the model can't be found.
         """
@@ -183,7 +184,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
 
     @property
     def _requests_at_once(self) -> int:
-        """Concurrent requests. Default for programs that answer one at a time: 1, for a fixed order."""
+        """Concurrent requests per server. Default for transformers: 1, so that their order is fixed."""
         is_set = "concurrency" in self.model_fields_set
         return 1 if self.serve == programs.TRANSFORMERS and not is_set else self.concurrency
 
@@ -200,9 +201,9 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return programs.transformers(model, commit, self.start_timeout_s)
 
     def check_folder(self) -> None:
-        """Raise UserError if a local or packaged model is missing or lacks what a chat model needs.
+        """Raise UserError if a local or packaged model is missing, incomplete or has no chat template.
 
-        Skips models on the hub, and models of a command.
+        Skips models on the hub. For a command, only a path that starts with `.`, `/` or `~` must exist.
         """
         if self.command:
             if self.model.startswith((".", "/", "~")) and why_no_file(path_of(self.model)) == NO_FILE:

@@ -49,14 +49,14 @@ KEPT = ("base", "batch_size", "learning_rate")
 
 
 class StudyBudget(Section):
-    """What an experiment may cost."""
+    """Limits on an experiment's LLM cost, and the price of computing."""
 
-    usd: float | None = Field(None, ge=0, description="most US dollars for the LLM; null: no limit")
+    usd: float | None = Field(None, ge=0, description="maximum US dollars for the LLM; null: no limit")
     tokens: int | None = Field(
-        None, ge=0, description="most tokens of the LLM, of prompts and answers together; null: no limit"
+        None, ge=0, description="maximum tokens of the LLM, prompts and answers together; null: no limit"
     )
     machine_hour_usd: float | None = Field(
-        None, ge=0, description="US dollars for an hour of computing; adds a figure of scores by total cost"
+        None, ge=0, description="US dollars per hour of computing; adds a figure of scores against total cost"
     )
 
 
@@ -80,12 +80,12 @@ def _names_rows(variants: Rows) -> Rows:
 
 
 class ShortSection(Section):
-    """The keys of a short file that are not those of a long file."""
+    """The keys that only a short file has, or that have another form in a long file."""
 
     base: Annotated[GivenName, Field(min_length=1)] | SizedBase = Field(
         description="the base of all rows: a model's name, or the settings of a base"
     )
-    budget: StudyBudget = Field(StudyBudget(), description="what the experiment may cost")
+    budget: StudyBudget = Field(StudyBudget(), description="limits on the LLM's cost, and the price of computing")
     sources: dict[str, str | Settings] = Field(
         default_factory=dict,
         description="sentences, gold, dev, test or passages -> a file, whose columns and kind are detected,"
@@ -98,7 +98,7 @@ class ShortSection(Section):
 
 @dataclass(frozen=True)
 class Expanded:
-    """The long form of a file, with what a reader should know about it."""
+    """The long form of an experiment file, with findings and notes for the user."""
 
     document: Document
     findings: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Expanded:
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
     """The recipe of each row that has one."""
     size: Size | None = None
-    """The size of the base, or of what the profile replaces it with."""
+    """The size of the base, or of the profile's replacement for it."""
     budget: StudyBudget = field(default_factory=StudyBudget)
     dev: Mapping[str, Any] | None = None
     """The dev source, even if no row uses it; None: there is none."""
@@ -245,7 +245,7 @@ class _Expansion:
             self._put(["sources", name], settings, ("sources", at))
 
     def _source(self, name: str) -> dict[str, Any] | None:
-        """Return a source's section in the long form; None, with the fault noted, if it can't be guessed."""
+        """Return a source's section in the long form; if there is a fault, note it and return None."""
         at, given = self.at["sources"][name], self.section.sources[name]
         settings = {"file": given} if isinstance(given, str) else without_nulls(given)
         file = settings.get("file")
@@ -276,7 +276,7 @@ class _Expansion:
         return None
 
     def _size(self) -> Size | None:
-        """Return the size of the base, or of what the profile replaces it with."""
+        """Return the size of the base, or of the profile's replacement; if unknown, note a fault."""
         given = self.base
         replaced = substituted_model(given.model, self.substitute)
         if replaced is None and given.size is not None:
@@ -297,7 +297,7 @@ class _Expansion:
         return {key: value for key, value in base.items() if key != "size"}
 
     def _is_of_search(self) -> bool:
-        """Return whether the file has passages, but neither sentences nor gold pairs."""
+        """Return whether the file is for search: it has passages, but neither sentences nor gold pairs."""
         return PASSAGES in self.section.sources and not {SENTENCES, GOLD} & self.section.sources.keys()
 
     def _available(self) -> set[str]:
@@ -305,7 +305,7 @@ class _Expansion:
         return {*self.long.mapping("sources"), *([LLM] if has_llm else [])}
 
     def _rows(self, size: Size | None) -> list[_Row]:
-        """Return the rows, each after the row it starts from; note why others are impossible."""
+        """Return the rows, each after the row it starts from; note why other recipes are left out."""
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
@@ -422,7 +422,7 @@ class _Expansion:
         self._put(["defaults", "evaluate", "test"], evaluate, ("sources", at))
 
     def _put_table(self, rows: Sequence[_Row]) -> None:
-        """Add the table's baseline (gold-only, else untrained) and, with a price, scores by total cost."""
+        """Add the table's baseline (gold-only, else untrained); with a price, add the total-cost figure."""
         names = {row.recipe.name: row.name for row in reversed(rows) if row.recipe is not None}
         first = names.get(GOLD_ONLY) or names.get(UNTRAINED)
         others = [row.name for row in rows if row.name != first]
@@ -434,7 +434,7 @@ class _Expansion:
             self._put(["table", "figures", "frontier"], frontier, ("budget", "machine_hour_usd"))
 
     def _drop_unused_sources(self) -> None:
-        """Leave out sources that no row names, with a note on each that the file lists."""
+        """Leave out sources that no row names; note those that the file lists."""
         runs = [self.long.mapping(key) for key in ("defaults", "grid", "variants")]
         named = {text for run in runs for _, text in texts_in(run)}
         compared_on = {DEV} if self.section.budget.usd is not None else set()

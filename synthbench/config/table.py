@@ -34,7 +34,7 @@ def _texts(value: object) -> tuple[str, ...]:
 class TableCheck:
     """Checks that the names in the table's options exist; notes every fault.
 
-    Names of rows that overrides removed, as by `--variant`, are allowed.
+    Names of rows that overrides removed (such as `--variant`) are allowed.
     """
 
     def __init__(self, file: Cursor, original: Document, rows: Sequence[ExperimentRow]) -> None:
@@ -57,7 +57,7 @@ class TableCheck:
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
     def names(self) -> None:
-        """Check the names of test sets, averages and variants, as far as readable."""
+        """Check the names of test sets, averages and variants; skip values of a wrong type."""
         averages = self.at["averages"].mapping
         for name in averages:
             if name in self.columns:
@@ -88,7 +88,7 @@ class TableCheck:
             score.is_known("test set or average", score.value, shown)
 
     def _family(self) -> None:
-        """Require that `family` names rows that are compared with its baselines."""
+        """Note a fault unless `compare_to` has all comparisons that `family` names."""
         family, compared = self.at["family"], self._compared()
         if isinstance(family.value, str):
             self._is_baseline(family, family.value, compared)
@@ -99,7 +99,7 @@ class TableCheck:
                 self._is_compared(family[baseline][index], name, baseline, compared[baseline])
 
     def _compared(self) -> Mapping[str, Collection[str]]:
-        """Return each baseline with the variants compared with it; () for all."""
+        """Return baseline -> the variants compared with it; () means all variants."""
         compared = self.at["compare_to"]
         if isinstance(compared.value, str):
             return {compared.value: ()}
@@ -134,7 +134,7 @@ class TableCheck:
             at.is_known("value of the grid", coordinate, known)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
-        """Note each column or average whose test sets have different main scores (as "all" and "mean")."""
+        """Note each column or average whose test sets have different main scores ("all" and "mean")."""
         scores: dict[tuple[Coordinates, str], dict[str, None]] = {}
         for variant in variants:
             coordinates = coordinates_of(variant.axes, options.across)
@@ -155,7 +155,7 @@ class TableCheck:
         score: str | None,
         scores: Mapping[tuple[Coordinates, str], Iterable[str]],
     ) -> None:
-        """Note a fault if the frontier's score would mix main scores; averages are checked separately."""
+        """Note a fault if the frontier would average different main scores; `averages` are checked elsewhere."""
         if score in options.averages:
             return
         wanted = {score} if score else {*(options.columns or self.columns)}

@@ -64,7 +64,7 @@ class PublishedOptions(_Options):
         return self
 
     def encoder_at(self, values: Iterable[str]) -> str | None:
-        """Return the encoder of the published rows at these grid values; None: any."""
+        """Return the encoder of the published rows at these grid values; None: any, "": no rows."""
         if not self.encoders:
             return self.encoder
         return next((self.encoders[value] for value in values if value in self.encoders), "")
@@ -77,12 +77,12 @@ class PublishedCosts(_Options):
     row: str = Field(min_length=1, description="the published row")
     columns: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         min_length=1,
-        description="method -> published columns whose sum is its cost; `all`: the cost of all data",
+        description="method -> published columns whose sum is the method's cost; `all`: the cost of all data",
     )
 
 
 class CurvesOptions(_Options):
-    """`table.figures.curves`: scores plotted against an amount."""
+    """`table.figures.curves`: scores plotted against a grid value or a number of records."""
 
     axis: str | None = Field(
         None,
@@ -105,7 +105,7 @@ class DensitiesOptions(_Options):
     parts: Annotated[Names, Field(min_length=1)] = Field(
         description="parts of `data` with scored pairs; one curve per row and part"
     )
-    reference: str | None = Field(None, description="the part to compare them with, drawn once; null: none")
+    reference: str | None = Field(None, description="a part to compare all `parts` with, drawn once; null: none")
 
 
 class FrontierOptions(_Options):
@@ -113,8 +113,8 @@ class FrontierOptions(_Options):
 
     costs: Annotated[tuple[CostKind, ...], Field(strict=False), BeforeValidator(_listed)] = Field(
         min_length=1,
-        description="a panel for each: `dollars` or `tokens` of LLM requests, `seconds` of computing, `total`"
-        " dollars of both",
+        description="the costs, each in a panel: `dollars` or `tokens` of LLM requests, `seconds` of"
+        " computing, `total` dollars of requests and computing",
     )
     hour_usd: float | None = Field(
         None, ge=0, description="US dollars per hour of computing; required for `total`"
@@ -135,11 +135,11 @@ class FiguresOptions(_Options):
 
     caption: bool = Field(
         default=True,
-        description="true: figures contain title and notes; false: for papers, whose captions hold them",
+        description="true: figures contain title and notes; false: they do not, as papers have captions",
     )
 
     curves: CurvesOptions | None = Field(
-        None, description="scores against an amount, with intervals (`curves.*`); null: no figure"
+        None, description="scores against a grid value or number of records (`curves.*`); null: no figure"
     )
     densities: DensitiesOptions | None = Field(
         None, description="distributions of the pairs' scores (`densities.*`); null: no figure"
@@ -156,7 +156,7 @@ class FiguresOptions(_Options):
 
 
 def _not_all(notes: object) -> object:
-    """Take "all" as "short": results of earlier versions hold it as the default."""
+    """Read "all" as "short": results of earlier versions hold "all" as the default."""
     return "short" if notes == "all" else notes
 
 
@@ -173,7 +173,7 @@ class LatexOptions(_Options):
         default=False, description="true: across both columns of a two-column page, however narrow the table"
     )
     notes: Annotated[Literal["short", "none"], BeforeValidator(_not_all)] = Field(
-        "short", description="notes below the table: short: at most three, all others in `notes.tex`; or none"
+        "short", description="notes below the table. short: at most three, others in `notes.tex`; none: no notes"
     )
 
 
@@ -223,14 +223,14 @@ class TableOptions(_Options):
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
         None,
         description="the row that all others are compared with (`comparisons.*`), at the same grid point; a"
-        " row shown once for all points is compared at each. Or several rows, each with a list of the rows"
-        " compared with it, [] for all. null: `baseline`",
+        " row shown once for all points is compared at each point. Or several rows, each with a list of the rows"
+        " compared with it, [] for all. null: the file's `baseline`",
     )
     primary: Names | None = added_field(
         None,
         min_length=1,
-        description="names of the columns whose comparisons are primary, as in `columns`. Only these are"
-        " tested, and the single test sets of a primary average. null: the averages, else all columns",
+        description="the columns whose comparisons are primary, named as in `columns`. Only these columns and"
+        " the test sets of a primary average are tested. null: the averages, else all columns",
     )
     family: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = added_field(
         None,
@@ -240,21 +240,21 @@ class TableOptions(_Options):
     )
     best: bool = added_field(
         False,
-        description="true: test all pairs of rows, as a separate family: which row is significantly above all"
-        " others at its grid point, in the primary columns",
+        description="true: find the row that is significantly above all others at its grid point, in each"
+        " primary column; tests all pairs of rows, as a separate family",
     )
     shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = added_field(
         {},
         description=f"row -> a sentence about it below the table, at most {MAX_SENTENCE} characters",
     )
     notes: Names = Field((), description="further notes on the table, a sentence each")
-    caption: str = Field("", description="the caption; empty: the experiment's description, or its name")
-    ceiling: Names = Field((), description="variants below a rule, which are never compared with others")
+    caption: str = Field("", description="the caption; empty: the experiment's description, else its name")
+    ceiling: Names = Field((), description="variants shown below a rule and never compared with others")
     decimals: int = Field(2, ge=0, le=6, description="decimal places; scores are printed × 100")
 
     @property
     def kept_axes(self) -> tuple[str, ...]:
-        """The axes whose values stay separate even if a row is the same for several of them."""
+        """The axes along which equal rows stay separate: those of `across` and of the curves."""
         curves = self.figures.curves
         along = () if curves is None or curves.axis is None else (curves.axis,)
         return (*self.across, *along)

@@ -1,4 +1,4 @@
-"""Turns rows into variants: `select` candidates, trainings that start from others, equal rows."""
+"""Turns rows into variants: expands `select`, links trainings to first stages, drops equal variants."""
 
 import itertools
 import math
@@ -118,7 +118,7 @@ class StartLinker:
         return [self._linked(variant, ()) for variant in self._variants.values()]
 
     def _linked(self, variant: Variant, behind: tuple[str, ...]) -> Variant:
-        """Return a variant with linked candidates; the variants `behind` start from it."""
+        """Return a variant with linked candidates; `behind`: names of the variants that start from it."""
         chain = (*behind, variant.name)
         candidates = tuple(
             replace(each, config=self._started(variant, each.config, chain)) for each in variant.candidates
@@ -207,7 +207,7 @@ def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[lis
 
 
 def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[str]:
-    """Return the axes that make no difference: `equal`, variants of one name, have all values of each."""
+    """Return the axes that make no difference to equal variants of one name; [] if they lack a value."""
     varying = [axis for axis in equal[0].axes if len({each.axes[axis] for each in equal}) > 1]
     fixed = {axis: value for axis, value in equal[0].axes.items() if axis not in varying}
     all_points = [

@@ -80,5 +80,5 @@ def _shingle_set(bare_text: str) -> frozenset[str]:
 
 
 def normalised(text: str) -> str:
-    """Return the text lower-cased, without white space and full stops at its ends."""
+    """Return the text lower-cased, without white space at its ends and full stops at its end."""
     return text.strip().lower().rstrip(". ")

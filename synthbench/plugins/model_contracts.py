@@ -107,7 +107,7 @@ class Trainer(Component, ABC):
     def if_unscored(self) -> str:
         """Return the error message for triplets without a teacher's scores; "" if training needs no scores.
 
-        {missing} in the message is replaced, as by "3 of 9 triplets have no scores of a teacher".
+        {missing} in the message stands for a text like "3 of 9 triplets have no scores of a teacher".
         """
         return ""
 
@@ -154,7 +154,7 @@ class Evaluator(Component, ABC):
         return not self.needs_encoder or isinstance(model, Encoder) or is_searcher
 
     def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if these settings need other splits than `given`: those with a source."""
+        """Raise UserError if these settings don't suit the `given` splits: those that have a source."""
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if no model could be scored on a task, such as one whose gold scores are all equal.

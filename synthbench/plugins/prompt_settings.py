@@ -57,7 +57,7 @@ class ShippedPrompts(Generic[_F]):
         return tuple(sorted(each["language"] for each in found if each))
 
     def under(self, own: _F | None) -> _F:
-        """Return all prompts: the user's (`own`), and shipped prompts for the names missing there."""
+        """Return the user's prompts (`own`), with the shipped prompt for each name missing in `own`."""
         if own is None:
             return self.read()
         return self.read().model_copy(update={field: value for field, value in own if value is not None})

@@ -63,7 +63,7 @@ class PromptSection(BaseModel):
 
 
 class Prompt(PromptSection):
-    """A prompt of a method; a text in place of a section is the instruction.
+    """A prompt of a method. A prompt given as a plain text consists of its instruction.
 
     With `input`, the instruction is the system message and the input is the user's turn; without `input`, the
     instruction is the user's turn. Subclasses declare the slots that their method fills.
@@ -237,11 +237,11 @@ class PromptFile(PromptSection):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names of the given prompts, as a file writes them."""
+        """The keys, as in a file, of the prompts that are given."""
         return tuple(key for key, field in _keys(type(self)).items() if getattr(self, field) is not None)
 
     def only(self, names: Collection[str]) -> dict[str, Any] | None:
-        """Return the prompts with these names as a dependency's setting `prompts`; None if none has one."""
+        """Return the prompts with these names as a dependency's setting `prompts`; None if there are none."""
         content = self.model_dump(mode="json")
         return {name: content[name] for name in self.named if name in names} or None
 

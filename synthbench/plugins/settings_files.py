@@ -17,7 +17,10 @@ Location = tuple[int | str, ...]
 
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
-    """Return the settings in a YAML text; raises UserError with all faults, which call the text `name`."""
+    """Return the settings in a YAML text.
+
+    Raises UserError with all faults; `name` is the text's name in these messages.
+    """
     # The order of keys can decide what a plug-in generates, and no identity tells it: it must stay.
     data, _ = load_with_lines(text, str(name), is_merged_first=True)
     try:
@@ -28,7 +31,7 @@ def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Sett
 
 
 def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return the data with date keys turned into text, since JSON has no dates."""
+    """Return the data with date keys turned into text, since JSON permits only text keys."""
     if isinstance(data, list):
         return [_with_text_keys(item) for item in data]
     if not isinstance(data, dict):
@@ -72,7 +75,7 @@ def _shown(value: object) -> str:
 
 
 def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
-    """Return the permitted keys of the section at a location, which may be inside a mapping or list."""
+    """Return the permitted keys of the section at a location, also within a mapping or list of sections."""
     for key in location:
         field = _fields(schema).get(str(key))
         if field is not None:

@@ -25,8 +25,12 @@ class Length(Step):
     version = 1
 
     words: Words | None = words_setting()
-    min_words: int | None = Field(None, ge=1, description="minimum words of a sentence; null: no limit")
-    max_words: int | None = Field(None, ge=1, description="maximum words of a sentence; null: no limit")
+    min_words: int | None = Field(
+        None, ge=1, description="minimum number of words in a sentence; null: no limit"
+    )
+    max_words: int | None = Field(
+        None, ge=1, description="maximum number of words in a sentence; null: no limit"
+    )
 
     @model_validator(mode="after")
     def _limits(self) -> Self:
@@ -195,7 +199,7 @@ class DropOverlap(Step):
 
 
 class DropContaminated(Step):
-    """Drop records with a sentence of the named test sets, by all rules of `data contamination` on texts.
+    """Drop records with a sentence of the named test sets, by all rules of `data contamination` but cosines.
 
     The rules, strictest first: equal up to white space at the ends; equal without case, punctuation and white
     space; a common 13-gram of words; similar character 5-grams. A dropped record is counted once, under the

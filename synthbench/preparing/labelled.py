@@ -73,7 +73,7 @@ class LabelledStep(WithLabellers):
         return {LABELLER: self.labeller}
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the amount of one request per record, a lower bound; None without an LLM.
+        """Return requests and tokens for one request per record, a lower bound; None without an LLM.
 
         A triplet takes a request for its positive and one for each negative.
         """
@@ -186,7 +186,7 @@ class KeepBest(WithLabellers):
         return super().obstacle(kind)
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the amount of one request per record; None without an LLM."""
+        """Return requests and tokens for one request per record; None without an LLM."""
         return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
@@ -237,7 +237,7 @@ class ScoreTriplets(LabelledStep):
     )
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the amount of two requests per triplet, a lower bound; None without an LLM.
+        """Return requests and tokens for two requests per triplet, a lower bound; None without an LLM.
 
         Each further negative takes one more request.
         """
@@ -302,7 +302,8 @@ class JudgeStep(WithLabellers):
         " the middle of the scale",
     )
     unclear: Literal["drop", "keep"] = Field(
-        "drop", description="whether to drop or keep records with an unclear answer; both are counted"
+        "drop",
+        description="whether to drop or keep records with an unclear answer; either way they are counted",
     )
 
     @model_validator(mode="after")
@@ -328,7 +329,7 @@ class JudgeStep(WithLabellers):
         return {} if self.labeller is None else {LABELLER: self.labeller}
 
     def needs_llm(self) -> bool:
-        """Return whether the step asks an LLM: a question, or as its labeller."""
+        """Return whether the step asks an LLM its question, or has an LLM as labeller."""
         return self.question is not None or super().needs_llm()
 
     def obstacle(self, kind: RecordKind) -> str:
@@ -341,7 +342,7 @@ class JudgeStep(WithLabellers):
         return super().obstacle(kind) or self.question.obstacle((*columns, "instruction", "label"))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the amount of one request per record; None without an LLM."""
+        """Return requests and tokens for one request per record; None without an LLM."""
         if self.question is not None:
             return self.question.asks(num_records)
         return None if self.labeller is None else self.labeller.asks(num_records)

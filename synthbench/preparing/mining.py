@@ -51,9 +51,9 @@ class MineNegatives(TripletStep):
     """Add hard negatives to each pair: other records' positives that a miner finds near the pair's anchor.
 
     The miner is an encoder, with sentence-transformers' search, or BM25. BM25 finds only negatives that share
-    a word with the anchor, and missing ones are counted. Pairs become triplets, with further negatives if
-    `number` is more than 1. In triplets, new negatives replace the old ones, or are added to them (`add`). A
-    record without any new negative is dropped.
+    a word with the anchor; the number of missing negatives is recorded. Pairs become triplets, with further
+    negatives if `number` is more than 1. In triplets, new negatives replace the old ones, or are added to
+    them (`add`). A record without any new negative is dropped.
     """
 
     version = 2
@@ -197,11 +197,13 @@ class DrawNegatives(Step):
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
 
-    number: int = Field(1, ge=1, le=1000, description="triplets per record, at most one per negative")
+    number: int = Field(
+        1, ge=1, le=1000, description="number of new triplets per triplet, at most one per negative"
+    )
     seed: int = Field(0, description="seed of the draw")
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the new triplets; "ID/negativeN" has the N-th negative of the triplet ID."""
+        """Yield the new triplets; the one with id "ID/negativeN" has the N-th negative of triplet ID."""
         return (drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record))
 
     def expected(self, num_records: int) -> int:
@@ -265,7 +267,7 @@ class _Miner:
 
 
 def with_negatives(record: Pair | Triplet, negatives: Sequence[str], *, is_added: bool) -> Triplet:
-    """Return the record as a triplet with these negatives; `is_added` keeps a triplet's old ones in front."""
+    """Return the record as a triplet with these negatives; with `is_added`, its old ones stay in front."""
     own = record.negatives if is_added and isinstance(record, Triplet) else ()
     # A teacher's scores belong to the former negatives; triplets have no likelihood.
     replaced = ("negative", "further_negatives", "scores", "likelihood")

@@ -91,7 +91,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         DEFAULT,
         min_length=1,
         description="labellers; each of them ranks a query's candidates; {sentence1} is the query,"
-        " {sentence2} the passage. Default: an LLM asked two questions, read from log-probabilities",
+        " {sentence2} the passage. Default: an LLM asked two questions, scored by log-probabilities",
     )
     prompts: RankingPrompts | None = added_field(
         None,
@@ -139,7 +139,10 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         return (*super().others(), *([] if self.source is None else [self.source]))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the amount of one request per record, candidate and LLM ranking; None without an LLM."""
+        """Return requests and tokens; None without an LLM.
+
+        Each ranking by an LLM takes one request per record and candidate.
+        """
         each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.labellers().values()]
         asked = [amount + ChatAmount(0, LONGER * amount.num_requests, 0) for amount in each if amount]
         return sum(asked, ChatAmount(0, 0, 0)) if asked else None

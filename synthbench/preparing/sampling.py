@@ -133,7 +133,8 @@ class Split(Step):
     def _stratified(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
         """Return which records to move to dev, shape (records,).
 
-        The train records are sorted by score and label and cut into `num_dev` blocks; each block gives one.
+        The train records are sorted by score and label, and cut into `num_dev` blocks; one record of each
+        block is moved.
         """
         import numpy as np
 
@@ -158,8 +159,8 @@ class Split(Step):
     def _of_groups(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
         """Return which records to move to dev, shape (records,).
 
-        Groups of train records are taken in random order, as long as they fit into `num_dev` records; larger
-        ones are skipped.
+        Whole groups of train records are moved, in random order. A group with which dev would exceed
+        `num_dev` records is skipped.
         """
         import numpy as np
 

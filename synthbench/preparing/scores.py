@@ -67,7 +67,7 @@ class AddSwapped(Step):
 
 
 class AddRandomNegatives(Step):
-    """Add pairs with score 0: each distinct sentence1 with sentences2 drawn from other sentences' pairs.
+    """Add pairs with score 0: each distinct sentence1 with a sentence2 of another sentence1's pairs.
 
     As in the DINO paper (EMNLP 2021, section 4: "from other dataset entries"). No sentence is paired with
     itself, and both sentences come from the same split. New pairs have the `label` "random", the
@@ -81,7 +81,7 @@ class AddRandomNegatives(Step):
     per_group: int = Field(2, ge=1, description="number of new pairs per distinct sentence1")
     seed: int = Field(0, description="seed of the draw")
     same_source: bool = Field(
-        False, description="true: a sentence2 may also come from pairs of that sentence1, as in DINO's code"
+        False, description="true: draw also from the sentence1's own pairs, as DINO's code does"
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -136,7 +136,7 @@ class AddRandomNegatives(Step):
 
 @dataclass(slots=True)
 class _Group:
-    """The pairs with one sentence1: the pair with the smallest id (`first`), and all sentences2."""
+    """The pairs that share a sentence1: `first` has the smallest id, `partners` are the sentence2 texts."""
 
     first: ScoredPair
     partners: dict[str, tuple[str, str]]
@@ -163,7 +163,7 @@ def _groups(records: Records) -> Iterable[Mapping[str, _Group]]:
 
 @dataclass(frozen=True)
 class _Pool:
-    """The distinct sentences2 to draw from, sorted, and text -> its generator (the model that wrote it)."""
+    """The sorted distinct sentence2 texts to draw from; `generators`: text -> the model that wrote it."""
 
     texts: Sequence[str]
     generators: Mapping[str, str]

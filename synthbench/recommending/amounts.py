@@ -1,7 +1,7 @@
 """How much data each recipe gets for its share of the budget.
 
-A recipe's amount is the number of sentences or passages that it reads. Recipes that read neither have a fixed
-amount.
+A recipe's amount is the number of sentences or passages that it reads. Recipes that read neither have a
+fixed amount.
 """
 
 import math
@@ -26,8 +26,8 @@ ROUNDING = 1 + 1e-9
 class DataPrice:
     """A recipe's price in US dollars: `llm` and `making` for each record that it reads, `training` once.
 
-    `llm` pays an LLM's answers, which are reused: a larger amount pays only for its additional records.
-    `making` pays local computing, which each amount repeats for all its records.
+    `llm` pays for an LLM's answers. These are reused, so a larger amount costs only its additional records.
+    `making` pays for local computing, which is repeated for all records of each amount.
     """
 
     llm: float = 0.0
@@ -35,11 +35,11 @@ class DataPrice:
     training: float = 0.0
 
     def of(self, amount: int, paid: int = 0) -> float:
-        """Return the dollars that an amount costs if the LLM's answers for `paid` records are already paid."""
+        """Return the dollars that an amount costs if the LLM's answers for `paid` records are paid."""
         return self.llm * max(amount - paid, 0) + self.making * amount + self.training
 
     def buys(self, usd: float, paid: int = 0) -> float:
-        """Return the amount that `usd` dollars pay for, at least 0; infinite if records cost nothing.
+        """Return the number of records that `usd` dollars pay for, at least 0; infinite if they cost nothing.
 
         `paid` is as in `of`.
         """
@@ -114,7 +114,7 @@ def _pilot_price(price: DataPrice, largest: int) -> float:
 
 
 def _shared(budget: float, least: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
-    """Return each recipe's dollars: its `least` and an equal part of the rest, but no more than its `most`."""
+    """Return each recipe's dollars: its `least` and an equal part of the rest, at most its `most`."""
     rest = budget - sum(least.values())
     wanted = {name: max(most[name] - least[name], 0.0) for name in most}
     shares: dict[str, float] = {}

@@ -25,7 +25,7 @@ class OnTest:
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """All that the one-line answer tells.
+    """The facts that the one-line answer states.
 
     `winner`: the recipe with the highest dev score, which may be the baseline. `challenger`: the best recipe
     on dev besides the baseline. `tested`: the challenger's result on the test set. `equals`: recipes that do
@@ -42,7 +42,7 @@ class AnswerLine:
 
     @property
     def recipe(self) -> str:
-        """The recipe to take: the winner on dev, or the baseline if it is clearly better on the test set."""
+        """The recipe to take: the winner on dev, or the baseline if clearly better on the test set."""
         is_worse = self.tested.is_clear and self.tested.difference < 0
         return self.baseline if is_worse else self.winner
 

@@ -25,8 +25,8 @@ Scores = Mapping[int, Sequence[float]]
 class Forecast:
     """The expected dev score (`value`) at an amount of data, with its noise over seeds.
 
-    `why_unknown`: why no score can be forecast; "" if it can. Without a forecast, `value` is the score at the
-    largest measured amount.
+    `why_unknown`: why the score can't be forecast; "" if it can. Without a forecast, `value` is the score at
+    the largest measured amount.
     """
 
     amount: int
@@ -39,8 +39,8 @@ def forecast(scores: Scores, amount: int) -> Forecast:
     """Return the dev score to expect at an amount of data, extrapolated by a saturating curve.
 
     The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. The
-    forecast's noise is a jackknife over the seeds. For an amount up to the largest
-    measured one, the result is the score at the largest measured amount.
+    forecast's noise is a jackknife over the seeds. For an amount up to the
+    largest measured one, the result is the score at the largest measured amount.
     """
     largest = max(scores)
     measured = _measured(scores[largest])

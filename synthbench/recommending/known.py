@@ -94,7 +94,8 @@ class Known:
     def usd(self, name: str) -> float:
         """Return the cost of a recipe at its largest measured amount, in dollars.
 
-        It sums the LLM's answers, local computing of the data, and training and evaluating with one seed.
+        The sum of the LLM's answers, local computing of the data, and training and evaluating with one seed;
+        recipes that it starts from are included.
         """
         rows = self.study.with_starts(self.rows[name])
         here = self.study.with_starts([PhaseRow(name, self.largest(name))])
@@ -150,7 +151,7 @@ class Known:
         return forecast(self.scores[name], min(reach, MOST_AHEAD * self.largest(name)))
 
     def more_money(self, name: str, now: float) -> str:
-        """Return a line on what more money would gain with a recipe; `now`: its dev score in [-1, 1]."""
+        """Return a line on what more money would gain with a recipe; `now` is the recipe's dev score."""
         contender, largest = self.study.contenders[name], self.largest(name)
         price_of_data = self._price([name])
         amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)

@@ -34,7 +34,7 @@ class Measured:
 
     @property
     def data(self) -> str:
-        """The largest measured amount with its unit, such as "1,000 sentences"; a dash if it is fixed."""
+        """The largest measured amount with its unit, such as "1,000 sentences"; a dash if fixed."""
         return f"{self.amount:,} {self.reads}" if self.amount else MISSING
 
     @property
