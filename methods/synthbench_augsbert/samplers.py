@@ -113,7 +113,7 @@ class RandomSampler(SamplerConfig):
 
     @property
     def description(self) -> str:
-        """The name without `size`, as stored with every pair."""
+        """The sampler's name, stored with every pair; leaves out `size`."""
         return self.name
 
     def check(self, pool: GoldSentences) -> None:

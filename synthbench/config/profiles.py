@@ -231,8 +231,8 @@ _SOURCES = (NAME, "task", "file", "corpus")
 def replacements(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever files hold
     """Yield (old, new) for each model, source and LLM that differs between two versions of a file's data.
 
-    Examples: ("gpt2-xl", "gpt2"); ("STSb/dev", "NAME pairs"); of a source on the hub, with its file:
-    ("org/name/nli.csv", "NAME triplets"); of an LLM, with its model: ("gpt-4o-mini", "the NAME's LLM").
+    Examples: ("gpt2-xl", "gpt2") for a model, ("STSb/dev", "NAME pairs") for a task, ("org/name/nli.csv",
+    "NAME triplets") for a file on the hub, ("gpt-4o-mini", "the NAME's LLM") for an LLM.
     """
     if isinstance(before, list) and isinstance(after, list):
         for old, new in zip(before, after, strict=False):

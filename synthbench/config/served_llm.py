@@ -86,7 +86,7 @@ class ServedModel(BaseModel):
     start_timeout_s: float = Field(
         600.0,
         gt=0,
-        description="time limit of the server's start in seconds, with downloads and loading",
+        description="seconds that the server may take to start, including downloads and loading",
     )
     sends_sample: bool = Field(
         True, description="send each request's sample index as `seed`; false for servers that reject it"
@@ -95,10 +95,10 @@ class ServedModel(BaseModel):
         1,
         ge=1,
         le=1000,
-        description="number of servers that share the requests on a Ray cluster; elsewhere there is one",
+        description="number of servers that share the requests on a Ray cluster; always 1 elsewhere",
     )
     gpus: float | None = Field(
-        None, ge=0, le=64, description="GPUs of each server on a Ray cluster. Default: 1 if any node has a GPU"
+        None, ge=0, le=64, description="GPUs per server on a Ray cluster. Default: 1 if any node has a GPU"
     )
 
 

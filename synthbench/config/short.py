@@ -85,11 +85,12 @@ class ShortSection(Section):
     base: Annotated[GivenName, Field(min_length=1)] | SizedBase = Field(
         description="the base of all rows: a model's name, or the settings of a base"
     )
-    budget: StudyBudget = Field(StudyBudget(), description="limits on the LLM's cost, and the price of computing")
+    budget: StudyBudget = Field(StudyBudget(), description="limits on LLM cost, and the price of computing")
     sources: dict[str, str | Settings] = Field(
         default_factory=dict,
         description="sentences, gold, dev, test or passages -> a file, whose columns and kind are detected,"
-        " or a source as in a long file. Gold pairs are split by sentence if dev or test is missing",
+        " or a source as in a long file. If dev or test is missing, gold pairs are split into parts that"
+        " share no sentence",
     )
     variants: Annotated[Rows, AfterValidator(_names_rows)] = Field(
         description="a list of recipes; row -> patch, in which `recipe:` names the recipe; or `all` recipes"

@@ -155,7 +155,7 @@ class TableCheck:
         score: str | None,
         scores: Mapping[tuple[Coordinates, str], Iterable[str]],
     ) -> None:
-        """Note a fault if the frontier would average different main scores; `averages` are checked elsewhere."""
+        """Note a fault if the frontier would mix main scores; `main_scores` checks the averages itself."""
         if score in options.averages:
             return
         wanted = {score} if score else {*(options.columns or self.columns)}

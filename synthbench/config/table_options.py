@@ -46,13 +46,13 @@ class PublishedOptions(_Options):
     encoder: str | None = Field(None, description="use only the paper's rows with this encoder; null: any")
     encoders: Mapping[str, str] = Field(
         default_factory=dict,
-        description="grid value -> encoder of its published rows, if the grid has several encoders; rows at"
-        " other values have no published figures",
+        description="grid value -> encoder of its published rows, if the grid has several encoders; no"
+        " published figures are shown at other grid values",
     )
-    rows: Mapping[str, str] = Field(min_length=1, description="variant -> the published row")
+    rows: Mapping[str, str] = Field(min_length=1, description="variant -> name of the published row")
     columns: Mapping[str, str] = Field(
         default_factory=dict,
-        description="test set or average -> published column, if the names differ",
+        description="our test set or average -> published column, if their names differ",
     )
 
     @model_validator(mode="after")
@@ -74,7 +74,7 @@ class PublishedCosts(_Options):
     """`table.costs`: a paper's cost per sentence, shown beside ours."""
 
     file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
-    row: str = Field(min_length=1, description="the published row")
+    row: str = Field(min_length=1, description="name of the published row")
     columns: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         min_length=1,
         description="method -> published columns whose sum is the method's cost; `all`: the cost of all data",
@@ -89,7 +89,9 @@ class CurvesOptions(_Options):
         description="grid axis along each curve; must have numeric values unless `records` is set",
     )
     records: Names = Field(
-        (), description="parts of `data` whose number of records is x; empty: x is the value on `axis`"
+        (),
+        description="parts of `data`; x is the number of records in all of them. Empty: x is the value on"
+        " `axis`",
     )
 
     @model_validator(mode="after")
@@ -105,7 +107,9 @@ class DensitiesOptions(_Options):
     parts: Annotated[Names, Field(min_length=1)] = Field(
         description="parts of `data` with scored pairs; one curve per row and part"
     )
-    reference: str | None = Field(None, description="a part to compare all `parts` with, drawn once; null: none")
+    reference: str | None = Field(
+        None, description="part to compare all `parts` with, drawn once; null: none"
+    )
 
 
 class FrontierOptions(_Options):
@@ -117,7 +121,7 @@ class FrontierOptions(_Options):
         " computing, `total` dollars of requests and computing",
     )
     hour_usd: float | None = Field(
-        None, ge=0, description="US dollars per hour of computing; required for `total`"
+        None, ge=0, description="US dollars per hour of computing; required for `total`, else not allowed"
     )
     score: str | None = Field(
         None, description="test set, average or value of `across`; null: the mean of the table's test sets"
@@ -173,7 +177,7 @@ class LatexOptions(_Options):
         default=False, description="true: across both columns of a two-column page, however narrow the table"
     )
     notes: Annotated[Literal["short", "none"], BeforeValidator(_not_all)] = Field(
-        "short", description="notes below the table. short: at most three, others in `notes.tex`; none: no notes"
+        "short", description="notes below the table. short: at most three, others in `notes.tex`; none: none"
     )
 
 
@@ -223,8 +227,8 @@ class TableOptions(_Options):
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
         None,
         description="the row that all others are compared with (`comparisons.*`), at the same grid point; a"
-        " row shown once for all points is compared at each point. Or several rows, each with a list of the rows"
-        " compared with it, [] for all. null: the file's `baseline`",
+        " row shown once for all points is compared at each point. Or several rows, each with a list of the"
+        " rows compared with it, [] for all. null: the file's `baseline`",
     )
     primary: Names | None = added_field(
         None,

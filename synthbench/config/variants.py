@@ -103,7 +103,7 @@ def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
 
 
 class StartLinker:
-    """Links each variant to the trainings that it starts from; notes faults at their rows."""
+    """Links each variant to the training that it starts from; notes faults at the variant's row."""
 
     def __init__(
         self, variants: Sequence[Variant], rows: Sequence[ExperimentRow], problems: RowProblems

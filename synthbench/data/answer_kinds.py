@@ -19,12 +19,12 @@ _UNFINISHED = {kind.value for kind in AnswerKind} - {AnswerKind.WHOLE}
 
 
 def reason_of(kind: AnswerKind, detail: str = "") -> str:
-    """Return a failure's reason: the kind, and a detail if there is one ("cut off: limit on tokens")."""
+    """Return a failure's reason: the kind and any detail, such as "cut off: limit on tokens"."""
     return f"{kind}: {detail}" if detail else str(kind)
 
 
 def kind_in(reason: str) -> AnswerKind | None:
-    """Return the kind that a failure's reason names, also after a label ("negative: cut off"), or None."""
+    """Return the kind in a failure's reason, even after a label ("negative: cut off"); None if absent."""
     return next((AnswerKind(part) for part in reason.split(": ")[:2] if part in _UNFINISHED), None)
 
 

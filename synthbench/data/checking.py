@@ -40,9 +40,9 @@ def fingerprint(text: str) -> int:
 
 
 class Fingerprints:
-    """A set of texts as 64-bit hashes: eight bytes a text, where a set of strings takes a hundred.
+    """A set of texts as 64-bit hashes: 8 bytes per text, against about 100 in a set of strings.
 
-    Among a million texts two share a hash once in 40 million times.
+    In a million texts, the probability that any two share a hash is 3e-8.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Fingerprints:
 
 
 class CheckedRecords:
-    """Checks records one by one and passes them to `hand_on` in batches with every column of their kind.
+    """Checks records one by one and passes batches with all columns, even optional ones, to `hand_on`.
 
     `empty_columns` are the optional columns that hold nothing in any record.
     """

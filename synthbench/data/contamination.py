@@ -25,7 +25,10 @@ _AT_ONCE = 512
 
 
 class Check(StrEnum):
-    """How a test sentence is recognised; NORMALISED includes EXACT, GRAMS and NEAR include NORMALISED."""
+    """How a test sentence is recognised.
+
+    NORMALISED also finds what EXACT finds; GRAMS and NEAR also find what NORMALISED finds.
+    """
 
     EXACT = "exact"
     NORMALISED = "normalised"
@@ -83,7 +86,7 @@ class TestIndex:
         return self._groups.get(bare(text))
 
     def has_pair(self, row: Row) -> bool:
-        """Return whether the first sentence of a row and another one form a pair of the test sets."""
+        """Return whether a row's first sentence and another of its sentences are a pair in a test set."""
         first, *others = (self.group(text) for text in row)
         pairs = (ordered(first, other) for other in others if first is not None and other is not None)
         return any(pair in self.pairs for pair in pairs)
@@ -184,7 +187,7 @@ class TestOverlap(BaseModel):
 
 @dataclass
 class Findings:
-    """Test sentences and pairs found in training data; findings of several data sets can be added."""
+    """Test sentences and pairs found in training data; `combined_with` adds those of several data sets."""
 
     checks: tuple[Check, ...]
     sentences: dict[Check, set[int]] = field(default_factory=dict)
@@ -275,7 +278,7 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
 
     Case, punctuation, white space and Unicode-compatible forms (NFKC) are ignored. The manifest counts
     dropped pairs under `STANDS_IN_GOLD`, 0 included. Use it with STSb's train and dev pairs as gold: STSb was
-    drawn from the tasks of 2012 to 2017; its train part holds 1,003 of STS12's and 597 of STS13's test pairs.
+    drawn from the STS tasks of 2012 to 2017. STSb's train part has 1,003 test pairs of STS12, 597 of STS13.
     """
     known = {key for data in gold for keys in _pairs(data) for key in keys}
     kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]
@@ -284,7 +287,7 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
 
 
 def _pairs(data: SyntheticDataset) -> Iterator[list[tuple[str, str]]]:
-    """Yield each record's pairs: its first sentence, or each of several queries, with each other sentence."""
+    """Yield each record's pairs: its first sentence (or each query) with each of its other sentences."""
     if data.kind == RecordKind.RANKING:
         for each in data:
             yield [pair_key(query, text) for query in each.queries for text in each.candidates]

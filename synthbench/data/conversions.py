@@ -51,9 +51,10 @@ def convert(
 ) -> SyntheticDataset:
     """Return the data set, failures kept, as records of another kind; unchanged if it has that kind.
 
-    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. With `repeats`, a sentence
-    is kept as often as it occurs. Raises UserError if no such conversion exists, or if no record meets the
-    thresholds.
+    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. With `repeats`, sentences
+    are kept as often as they occur (only for `kind` sentence).
+
+    Raises UserError if no such conversion exists, or if no record meets the thresholds.
     """
     bounds = Thresholds(high, low)
     if kind == dataset.kind:

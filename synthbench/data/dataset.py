@@ -127,7 +127,7 @@ class SyntheticDataset:
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
 
     def with_splits(self, others: Iterable[tuple[str, "SyntheticDataset"]]) -> "SyntheticDataset":
-        """Return the records as split "test", followed by those of each (split, data set)."""
+        """Return the records as split "test", then the records of each data set under the given split."""
         parts = [("test", self), *others]
         return self.with_records(replace(record, split=split) for split, data in parts for record in data)
 
@@ -152,7 +152,7 @@ class SyntheticDataset:
 
 
 class ParquetRecords:
-    """Records of one kind in a Parquet file that may exceed memory; iterations start at the first record."""
+    """Records of one kind in a Parquet file that may exceed memory; each iteration starts anew."""
 
     def __init__(self, file: Path, kind: RecordKind, number: int) -> None:
         self.kind = kind
@@ -193,8 +193,8 @@ class ParquetRecords:
 class StoredRecords(ParquetRecords):
     """The records of a data set's folder, which may exceed memory.
 
-    Raises UserError as `SyntheticDataset.read` does: for the manifest and the columns at once, for damage
-    when iteration reaches it.
+    Raises UserError as `SyntheticDataset.read` does: at once if the manifest or the columns are wrong, and
+    during iteration if records are damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -206,7 +206,10 @@ class StoredRecords(ParquetRecords):
 
 
 def set_aside(file: Path, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
-    """Write records to a Parquet file without checks; return a view that reads them from it."""
+    """Write records to a Parquet file almost unchecked; return a view that reads the file.
+
+    Raises UserError if a text holds a lone surrogate.
+    """
     import pyarrow.parquet as pq
 
     number = 0
@@ -228,7 +231,7 @@ def write_records(
 ) -> Manifest:
     """Write records, and the failures among them, as a data set into `folder`, which must exist.
 
-    The result equals that of `SyntheticDataset.create` with `write`. Raises UserError as `create` does.
+    The data set equals one made by `SyntheticDataset.create` and `write`. Raises UserError as `create` does.
     """
     counts = write_tables(folder, kind, records)
     written = Manifest(kind=kind, **counts, **manifest)
@@ -237,7 +240,7 @@ def write_records(
 
 
 def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
-    """Write records as `write_records` does, but no manifest; return its fields that describe the tables."""
+    """Write records as `write_records` does, but no manifest; return the counts and hash for a manifest."""
     import pyarrow.parquet as pq
 
     unfinished: Counter[str] = Counter()
@@ -265,7 +268,7 @@ def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> d
 
 
 def _drop_columns(file: Path, names: Collection[str]) -> None:
-    """Rewrite a file without some columns, since empty columns are known only at the end."""
+    """Rewrite a file without some columns: which are empty is known only after the last record."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -302,7 +305,7 @@ def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
 
 
 def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", rows: tuple[int, int]) -> None:
-    """Raise UserError if the columns are not the kind's, or the number of rows is not the manifest's."""
+    """Raise UserError if columns don't fit the kind or `rows` (file's and manifest's number) differ."""
     # Any optional column may be missing.
     names = [
         *schema(kind).names,

@@ -1,4 +1,4 @@
-"""Seeded random draws by hashing a seed with an id: neither order nor Python's hash seed matters."""
+"""Seeded random draws by hashing seed and record id: record order and PYTHONHASHSEED don't matter."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ def digest(*parts: str | int) -> bytes:
 def shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
     """Return row numbers, shape (len(records),), shuffled by the ids; equal ids keep their order.
 
-    `name` is the drawing step's, so a sample and a split with the same seed choose different records.
+    `name` names the drawing step, so that a sample and a split with the same seed choose different records.
     """
     import numpy as np
 

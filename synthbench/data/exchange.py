@@ -151,7 +151,7 @@ def _rows(dataset: SyntheticDataset) -> Iterator[dict[str, Any]]:
 
 
 def write_json_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write an object in each line."""
+    """Write each row as a JSON object on its own line."""
     with file.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
@@ -164,7 +164,7 @@ def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
 
 
 def num_formulas(dataset: SyntheticDataset) -> int:
-    """Count the texts that a spreadsheet would run as formulas; exports do not change them."""
+    """Count the texts that a spreadsheet would run as formulas; exports leave such texts unchanged."""
     cells = (cell for row in _rows(dataset) for cell in row.values())
     return sum(isinstance(cell, str) and harmless(cell) != cell for cell in cells)
 
@@ -198,7 +198,7 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
 
 
 def _with_columns(table: "pa.Table", columns: TrainingColumns, *, provenance: bool) -> "pa.Table":
-    """Return the losses' columns and `further_queries`; with `provenance`, also all others but `split`."""
+    """Return the losses' columns and `further_queries`; with `provenance`, all but `split`."""
     chosen, others = columns.select(table), columns.others(table)
     for name in others.column_names:
         if name == "further_queries" or (provenance and name != "split"):

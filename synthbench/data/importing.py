@@ -43,7 +43,7 @@ SHARED = tuple(each.name for each in fields(Record))
 
 
 def no_hint(columns: Collection[str]) -> str:
-    """Return "": no hint on columns that make no record."""
+    """Return "": the default `hint` of `import_file`, which has no advice on unknown columns."""
     return ""
 
 
@@ -169,7 +169,7 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
 
 
 def _shared(value: object, name: str) -> str | int:
-    """Return a shared column's value: an integer for `seed`, else a text; raises ValueError otherwise."""
+    """Return a shared column's value, an integer for `seed` and a text for others; else raises ValueError."""
     if name != "seed":
         return text_of(value, name)
     try:

@@ -43,26 +43,30 @@ class Description(BaseModel):
     num_failures: int
     failures: dict[str, int] = Field(description="reason -> number of failures")
     dropped: dict[str, int] = Field(description="reason -> number of dropped records")
-    words: dict[str, WordCounts] = Field(description="column -> lengths of its sentences in words")
+    words: dict[str, WordCounts] = Field(description="column -> lengths of the column's sentences in words")
     scores: dict[str, int] = Field(
-        description="score (rankings: grade; triplets: a teacher's score) -> number; rounded to "
-        "tenths if there are many distinct scores"
+        description="score (rankings: grade; triplets: a teacher's score) -> number of such scores; "
+        "scores are rounded to tenths if many are distinct"
     )
     num_identical: int = Field(description="records with two equal sentences")
-    num_nearly_identical: int = Field(description="records with two nearly equal sentences (case, full stop)")
+    num_nearly_identical: int = Field(
+        description="records with two sentences equal but for case, outer white space or full stops"
+    )
     num_duplicates: int = Field(
         description="records with the sentences of an earlier record in the same order"
     )
     num_unordered_duplicates: int = Field(
-        description="as num_duplicates, but ignoring the order of a pair's sentences, candidates or negatives"
+        description="like num_duplicates, but a pair's sentences, candidates or negatives may be reordered"
     )
     num_sentences: int = Field(description="distinct sentences")
     num_invisible: int = Field(description="distinct sentences without a visible character")
     used_range: tuple[float, float] | None = Field(
-        description="lowest and highest score of scored pairs, or None"
+        description="lowest and highest score of scored pairs; None without any"
     )
-    distinct_1: float = Field(description="distinct / all words of the distinct sentences, lower-cased")
-    distinct_2: float = Field(description="distinct / all pairs of neighbouring words, lower-cased")
+    distinct_1: float = Field(
+        description="share of distinct words among all words of the distinct sentences, lower-cased"
+    )
+    distinct_2: float = Field(description="like distinct_1, for pairs of neighbouring words")
     revisions: dict[str, str]
     tokens: dict[str, int]
     cost_usd: float
@@ -115,7 +119,7 @@ def shared_sentences(first: SyntheticDataset, second: SyntheticDataset) -> int:
 
 
 def distinct_sentences(kind: RecordKind, table: pa.Table) -> pa.Array:
-    """Return the distinct sentences of a table of records, in order of first appearance by column."""
+    """Return the distinct sentences of a table, column after column, in order of first appearance."""
     names = text_columns(kind, table.column_names)
     return pc.unique(pa.concat_arrays([_texts(table, name) for name in names]))
 
@@ -187,9 +191,9 @@ def _repetition(dataset: SyntheticDataset) -> dict[str, Any]:
 
 
 def _numbers_ordered(dataset: SyntheticDataset) -> list[int]:
-    """Return how many of each record's first texts have an order.
+    """Return, for each record, the number of leading texts whose order matters for duplicates.
 
-    A pair's sentences, a ranking's candidates and a triplet's negatives have none.
+    The order of a pair's sentences, a ranking's candidates and a triplet's negatives does not matter.
     """
     if dataset.kind == RecordKind.RANKING and "further_queries" in dataset.table.column_names:
         return [1 + len(further or ()) for further in dataset.column("further_queries")]

@@ -1,4 +1,4 @@
-"""Content keys of test items: equal items have equal keys, in whatever file, format and order they come."""
+"""Content keys of test items: equal items have equal keys, whatever their file, format and order."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ DECIMALS = 4
 
 
 def item_keys(items: "SyntheticDataset") -> "NDArray[np.uint64]":
-    """Return a 64-bit hash of each different item's texts and gold, sorted.
+    """Return the sorted 64-bit hashes of the distinct items: of texts with gold score, grades or label.
 
     Case, punctuation, white space, ids, subsets and the order of a scored pair's sentences do not count. An
     item of a retrieval set is a query with its relevant passages and their grades.
@@ -32,7 +32,7 @@ def item_keys(items: "SyntheticDataset") -> "NDArray[np.uint64]":
 
 
 def _parts(items: "SyntheticDataset") -> Iterator[Iterable[str]]:
-    """Yield the normalised texts and the gold of each item."""
+    """Yield each item's normalised texts with its gold score, grades or label."""
     match items.kind:
         case RecordKind.SCORED_PAIR:
             for first, second, score in items.rows_of("sentence1", "sentence2", "score"):
@@ -52,7 +52,7 @@ def _parts(items: "SyntheticDataset") -> Iterator[Iterable[str]]:
 
 
 def _graded(texts: Iterable[Graded]) -> list[str]:
-    """Return texts with their grades, in an order that does not depend on the file's."""
+    """Return texts with their grades, in an order that does not depend on the file."""
     return sorted(f"{bare(text)}{SEPARATOR}{_gold(grade)}" for text, grade in texts)
 
 

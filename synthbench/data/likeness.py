@@ -43,7 +43,7 @@ def bare(text: str) -> str:
 
 
 def grams(bare_text: str, splitter: str | None = None) -> Sequence[str]:
-    """Return the 13-grams of words; of a shorter text, the whole text.
+    """Return a text's 13-grams of words; for a shorter text, the whole text.
 
     `splitter` names the splitter of scripts without spaces; None: split at spaces only.
     """
@@ -70,7 +70,7 @@ def directions(vectors: "NDArray[_Float]") -> "NDArray[_Float]":
 
 
 def shingles(bare_text: str) -> list[str]:
-    """Return a bare text's character 5-grams, in order; of a shorter text, the whole text."""
+    """Return a bare text's character 5-grams, in order; for a shorter text, the whole text."""
     return [bare_text[start : start + SHINGLE] for start in range(max(1, len(bare_text) - SHINGLE + 1))]
 
 

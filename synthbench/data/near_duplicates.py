@@ -2,8 +2,8 @@
 
 Sentences that share a band of their sketches share a bucket. Sentences of one template share most buckets, so
 comparing all of them would take n^2 pairs. Therefore a bucket holds at most `MOST_IN_BUCKET` sentences, and a
-sentence is compared with at most `MOST_COMPARED` bucket neighbours, those that share most buckets first. The
-members of a bucket depend on their texts, or on the caller's ranks, never on their order.
+sentence is compared with at most `MOST_COMPARED` bucket neighbours, those that share most buckets first.
+Which sentences a full bucket keeps depends on their texts, or on the caller's ranks, never on their order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,13 +61,13 @@ class _SmallIndex:
         self._index.insert_many(_sketches(bare_texts))
 
     def candidates(self, bare_texts: Sequence[str]) -> Iterator[Sequence[int]]:
-        """Yield the known sentences that share a bucket with each text."""
+        """Yield, for each text, the indices of the known sentences that share a bucket with it."""
         for start in range(0, len(bare_texts), AT_ONCE // 4):
             yield from self._index.query_all(_sketches(bare_texts[start : start + AT_ONCE // 4]))
 
 
 class _BoundedIndex:
-    """Sorted keys of each band; a bucket keeps the members whose texts have the smallest hashes."""
+    """Index of each band's sorted keys; a bucket keeps the members whose texts have the smallest hashes."""
 
     def __init__(self, bare_texts: Sequence[str], keys: "NDArray[np.uint32]", threshold: float) -> None:
         import numpy as np
@@ -83,7 +83,7 @@ class _BoundedIndex:
             self._bands.append((ranked[order], order))
 
     def candidates(self, bare_texts: Sequence[str]) -> Iterator[Sequence[int]]:
-        """Yield the known sentences to compare each text with."""
+        """Yield, for each text, the indices of the known sentences to compare it with."""
         size = max(1, CELLS // (MOST_IN_BUCKET * len(self._bands)))
         for start in range(0, len(bare_texts), size):
             some = bare_texts[start : start + size]
@@ -155,12 +155,12 @@ class Buckets:
         return np.asarray(self._rows.any(axis=1))
 
     def number_of_candidates(self, row: int) -> int:
-        """Return the number of rows in the row's buckets; a row in several buckets counts several times."""
+        """Return the number of rows added to `row`'s buckets; rows in several of them count several times."""
         mine = self._rows[row]
         return int((self._next[mine] - self._starts[mine]).sum())
 
     def candidates(self, row: int) -> list[int]:
-        """Return the rows to compare a row with, those with most shared buckets first, then by number."""
+        """Return the rows to compare `row` with: those that share most buckets first, ties by row number."""
         import numpy as np
 
         mine = self._rows[row]

@@ -1,4 +1,4 @@
-"""Quality figures of a seeded sample, with its size, since a whole data set would take too long."""
+"""Quality figures of seeded samples, with the samples' sizes; a whole data set would take too long."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ SIMILAR = 0.95
 
 
 class NearNeighbours(BaseModel):
-    """Similarity of a split to train, on samples: `queries` sentences of the split, `sentences` of train."""
+    """Similarity of a split to train, on samples of `queries` split and `sentences` train sentences."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,16 +58,18 @@ class Quality(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     seed: int = SEED
-    self_bleu: float | None = Field(None, description="0 to 100; grows with the number of sentences")
+    self_bleu: float | None = Field(None, description="mean self-BLEU, 0 to 100; grows with the sample size")
     bleu_sentences: int = 0
     vendi_score: float | None = Field(
         None,
-        description="effective number of sentences, from 1 to the smaller of their number and the dimension",
+        description="effective number of sentences, from 1 to min(sample size, embedding dimension)",
     )
     vendi_sentences: int = 0
     encoder: str = Field("", description="the model whose embeddings the Vendi score and `to_train` use")
     near_duplicates: float | None = Field(
-        None, description="share of near_queries sampled sentences with a near-duplicate among near_sentences"
+        None,
+        description="share of `near_queries` sampled sentences with a near-duplicate among `near_sentences`"
+        " sampled sentences",
     )
     near_queries: int = 0
     near_sentences: int = 0
@@ -77,14 +79,14 @@ class Quality(BaseModel):
     no_common_word: float | None = Field(None, description="share of the pairs without a word in common")
     num_pairs: int = 0
     to_train: dict[str, NearNeighbours] = Field(
-        default_factory=dict, description="split -> cosine of its sentences to the nearest train sentence"
+        default_factory=dict, description="split other than train -> similarity of its sentences to train"
     )
 
 
 def examine(
     dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: str = "", words: str = "pairs"
 ) -> Quality:
-    """Return the figures of a sample; figures of embeddings only with `encode`.
+    """Return quality figures of samples; figures that need embeddings only with `encode`.
 
     Self-BLEU (Zhu et al. 2018) is the mean BLEU of each sentence against all others of the sample. The Vendi
     score (Friedman & Dieng 2023) is the exponential of the entropy of the cosine matrix's eigenvalues.
@@ -109,9 +111,9 @@ def examine(
 
 
 def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
-    """Return name -> figure for those that are cheap enough to compute after every run.
+    """Return name -> figure, for the figures that are cheap enough to compute after every run.
 
-    More than 200,000 records are replaced by a random sample of this size, which `num_records` then counts.
+    Of more than 200,000 records, only a random sample of 200,000 is used; `num_records` is then 200,000.
     Near-duplicates and trivial pairs use smaller samples.
     """
     from synthbench.data.inspect import describe
@@ -162,7 +164,7 @@ def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
 
 
 def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
-    """Return the share of the first sentences with a near-duplicate among all, and the counts of both."""
+    """Return the share of the first NEAR_QUERIES sentences with a near-duplicate, and sample sizes."""
     if len(sentences) < 2:
         return {}
     queries = [bare(sentence) for sentence in sentences[:NEAR_QUERIES]]

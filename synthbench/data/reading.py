@@ -50,7 +50,7 @@ def hashes(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 class Faults:
-    """Collects faults of files, to raise them together."""
+    """Collects the faults of files, to raise all in one UserError."""
 
     SHOWN = 10
 
@@ -69,7 +69,7 @@ class Faults:
         self.add(f"{path}:{line}: {message}")
 
     def raise_if_any(self) -> None:
-        """Raise one UserError with the first faults and the number of further ones."""
+        """Raise a UserError with the first ten faults and the number of further faults, if there are any."""
         if self.messages:
             hidden = self.number - self.SHOWN
             raise UserError(*self.messages, *([f"... and {hidden} more"] if hidden > 0 else []))
@@ -115,7 +115,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def _no_utf8(line: str) -> str:
-    """Return a message on the first byte of a line that is not UTF-8, "" if all are."""
+    """Return a message on a line's first byte that is not UTF-8, "" if the line is valid."""
     if line.isascii() or is_unicode(line):
         return ""
     index = next(index for index, character in enumerate(line) if "\ud800" <= character <= "\udfff")
@@ -124,7 +124,7 @@ def _no_utf8(line: str) -> str:
 
 
 def json_lines(path: Path, faults: Faults) -> Iterator[Row]:
-    """Yield the number and the JSON object of each non-blank line; note all other lines as faults."""
+    """Yield the line number and JSON object of each non-blank line; note all invalid lines as faults."""
     for number, line in lines(path, faults):
         if line.strip():
             try:
@@ -195,7 +195,7 @@ def _noting(stream: TextIO, bad: list[tuple[int, str]]) -> Iterator[str]:
 
 
 def tabs_in_csv(path: Path) -> str:
-    """Return advice for a .csv file whose columns are separated by tabs."""
+    """Return the message for a .csv file whose columns are separated by tabs."""
     return f"{path}: tabs are between its columns: {TABLES}"
 
 
@@ -233,7 +233,7 @@ def _finite(value: object, name: str, hint: str = "") -> float:
 
 
 class OutsideRangeError(ValueError):
-    """A score is outside the range of scores."""
+    """A score is outside the allowed range."""
 
 
 def score_of(value: object, score_range: tuple[float, float], name: str = "score") -> float:
@@ -264,7 +264,7 @@ MAY_BE_EMPTY = ("further_negatives", "further_queries", "scores")
 def list_of(value: object, name: str, score_range: tuple[float, float]) -> list[Any]:
     """Return a cell's list, or the list in its JSON text: sentences, grades in [0, 1] or a teacher's scores.
 
-    Raises ValueError if there is no list, if an item is wrong, or if a list is empty that must not be.
+    Raises ValueError if there is no list, if an item is wrong, or if the list is empty but must not be.
     """
     items, (title, example) = value, _LISTS[name]
     if isinstance(value, str):
@@ -297,7 +297,10 @@ def _likelihood(value: object) -> float:
 
 
 def value_of(value: object, name: str, score_range: tuple[float, float] = (0.0, 1.0)) -> Any:  # noqa: ANN401
-    """Return a cell's sentence, score, likelihood or list, as column `name` wants; may raise ValueError."""
+    """Return a cell as column `name` needs it: a sentence, score, likelihood or list.
+
+    Raises ValueError if the cell holds no such value.
+    """
     if name == "score":
         return score_of(value, score_range)
     if name == "likelihood":
@@ -306,7 +309,7 @@ def value_of(value: object, name: str, score_range: tuple[float, float] = (0.0, 
 
 
 def unmatched_lists(cells: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a fault for lists of different length: candidates and grades, or sentences and scores."""
+    """Yield a fault if candidates and grades, or a triplet's texts and scores, differ in number."""
     if cells.get("scores"):
         num_negatives = 1 + len(cells.get("further_negatives", ()))
         if len(cells["scores"]) != 1 + num_negatives:

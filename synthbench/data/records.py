@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RecordKind(StrEnum):
-    """The kind of record in a row; a data set has one kind."""
+    """The kind of a record; all records of a data set have the same kind."""
 
     SCORED_PAIR = "scored_pair"
     PAIR = "pair"
@@ -27,8 +27,8 @@ class Record:
     """Fields of all records: a stable id and provenance.
 
     An empty `id` is replaced by a hash of all other fields on storing. `subset` names a part of a test
-    set (STS12's "MSRpar"), `label` a class that is not a score, `source_id` the record that it was made from,
-    `generator` the model that wrote or labelled it, `instruction` the prompt or sampler.
+    set (STS12's "MSRpar"), `label` a class that is not a score, `source_id` the original record,
+    `generator` the model that wrote or labelled the record, `instruction` the prompt or sampler.
     """
 
     kind: ClassVar[RecordKind]
@@ -50,7 +50,7 @@ class Record:
 
     @classmethod
     def own_fields(cls) -> tuple[str, ...]:
-        """Return the columns that this kind adds to the shared ones, in order, without optional ones."""
+        """Return this kind's required columns, in order, without the columns shared by all kinds."""
         others = {*(field.name for field in fields(Record)), *cls.optional_fields}
         return tuple(field.name for field in fields(cls) if field.name not in others)
 
@@ -64,7 +64,7 @@ class Record:
         return tuple(getattr(self, name) for name in self.text_fields)
 
     def text_names(self) -> tuple[str, ...]:
-        """Return a name for each of `texts`: its column, numbered if the column holds several."""
+        """Return a name for each of `texts`: the column's, numbered if the column holds several texts."""
         return self.text_fields
 
     def content_id(self) -> str:
@@ -88,7 +88,7 @@ class ScoredPair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair(Record):
-    """An anchor and a paraphrase (its positive).
+    """An anchor and its positive, such as a paraphrase.
 
     `likelihood`, in (0, 1], is the geometric mean of the probabilities of the anchor's tokens as an LLM wrote
     them: exp of their mean log-probability; 0: unknown. No trainer reads it.
@@ -150,8 +150,8 @@ class Ranking(Record):
 
     `grades` are in the order of `candidates`; binary relevance is 1 or 0. A record is one query, and so one
     item of a test set. A query may lack a relevant candidate, as in some real sets; the evaluator decides how
-    to score it. `further_queries` count as much as the query, such as the titles that a news reader has read:
-    a candidate scores by its nearest query.
+    to score it. `further_queries` count as much as the query (for example, all titles that a news reader
+    has read): the most similar query decides a candidate's score.
     """
 
     kind = RecordKind.RANKING
@@ -193,9 +193,9 @@ class Ranking(Record):
 class RetrievalText(Record):
     """A corpus passage, or a query with the ids of its judged passages (`judged`) and their `grades`.
 
-    Grades are the judges', at least 0; a grade above 0 makes a passage relevant, and passages that were not
+    The judges' grades are at least 0. A grade above 0 makes a passage relevant; passages that were not
     judged are not relevant. Passages have no judgements. A data set is a whole corpus with its queries; no
-    model can find a judged passage that is missing in it.
+    model can find a judged passage that is missing from the corpus.
     """
 
     kind = RecordKind.RETRIEVAL
@@ -259,7 +259,7 @@ def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
 
 
 def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
-    """Return a record kind's Arrow schema: the kind's columns, the columns of all kinds, optional columns."""
+    """Return a record kind's Arrow schema: its own columns, shared columns, then optional ones."""
     import pyarrow as pa
 
     types = {

@@ -73,9 +73,10 @@ def some_records(folder: Path) -> list[Record]:
 
 
 def some_anchors(folder: Path) -> list[str]:
-    """Return at most 200 anchors (first sentences of pairs and triplets), chosen by their hashes.
+    """Return at most 200 anchors, chosen by their hashes, each of at most 500 characters.
 
-    Data sets made from the same sentences return mostly the same anchors; other kinds return none.
+    Anchors are the first sentences of pairs, scored pairs and triplets; other kinds have none. Data sets
+    made from the same sentences return mostly the same anchors.
     """
     kind = read_manifest(folder).kind
     if kind not in ANCHORED:
@@ -85,7 +86,7 @@ def some_anchors(folder: Path) -> list[str]:
 
 
 def anchor_column(kind: RecordKind) -> str:
-    """Return the name of the kind's first sentence column."""
+    """Return the name of the first column with sentences in this kind."""
     return RECORD_TYPES[kind].text_fields[0]
 
 
@@ -109,7 +110,7 @@ def failure_reasons(folder: Path) -> Counter[str]:
 
 
 def _smallest(texts: Iterator[str], number: int) -> list[str]:
-    """Return the `number` distinct texts with the smallest hashes, smallest first."""
+    """Return the `number` distinct texts with the smallest hashes, in ascending order of hash."""
     found: set[tuple[int, str]] = set()
     for text in texts:
         found.add((fingerprint(text), text))

@@ -132,7 +132,7 @@ class SharedArtifacts:
         self._bring(identity, record, record["files"])
 
     def begin(self, identity: str) -> None:
-        """Remember the current commit, which `publish` may replace."""
+        """Remember the artifact's present commit; `publish` is allowed to replace this one only."""
         self._replaced[identity] = self._read(identity)
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:

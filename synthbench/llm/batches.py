@@ -111,7 +111,7 @@ class Collector:
         return self._batches.find(token)
 
     def _collect(self, batch: OpenBatch) -> None:
-        """Collect one batch; errors that the user must fix first go to `_messages`."""
+        """Collect one batch; add errors that only the user can fix to `_messages`."""
         remote = self._service.state_of(batch)
         if remote.is_under_way:
             state = f", in the unknown state '{remote.unknown_state}'" if remote.unknown_state else ""

@@ -80,12 +80,12 @@ class AttemptTotals:
 
 @dataclass(frozen=True)
 class StageAttempts:
-    """A stage's attempts at one model.
+    """A stage's attempts (requests sent) at one model, by outcome.
 
-    in_doubt: the request was cut off by a kill or a lost connection and may have been billed. Its tokens are
-    those of the answer to another attempt, or else the expected maximum; its US dollars are the expected
-    maximum. in_batches: in an uncollected batch; tokens and US dollars are the expected maximum. unfinished:
-    incomplete answers, paid and requested again. num_refused: refused by the service, at no cost.
+    in_doubt: the request was cut off by a kill or a lost connection and may have been billed. If another
+    attempt got an answer, its prompt and answer tokens count, else the expected maximum. US dollars are the
+    expected maximum. in_batches: in an uncollected batch; tokens and US dollars are the expected maximum.
+    unfinished: incomplete answers, paid and requested again. num_refused: refused by the service, at no cost.
     cached_tokens: prompt tokens in the service's cache. reasoning_tokens: answer tokens that were thoughts.
     num_cut_off, num_empty, num_filtered (by a content filter or a refusal), num_faulty: incomplete replies by
     kind. llm: the LLM's key in the file, "" for the only one.
@@ -137,9 +137,9 @@ class StageAttempts:
 
 
 def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAttempts]:
-    """Return the ledger in `folder`, for one experiment or stage or all, oldest entry first.
+    """Return the attempts in `folder`'s ledger, summed by experiment, stage and LLM, oldest first.
 
-    Raises UserError if the file exists but can't be read.
+    `experiment` and `stage` "" mean all. Raises UserError if the file exists but can't be read.
     """
     query = _QUERY.replace("{columns}", _COLUMNS)
     return [_entry(row) for row in _rows(folder, query, (experiment, experiment, stage, stage))]
@@ -166,7 +166,7 @@ def models_that_answered(folder: Path, stage: str) -> list[str]:
 
 
 def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[Any]]:
-    """Return the rows of a query, in which {NAME} is a table that may be missing; [] without a file."""
+    """Return the rows of a query; {NAME} in it is a table that old files may lack. [] without a file."""
     file = folder / FILE
     if not file.exists():
         return []

@@ -70,7 +70,10 @@ class ChangedRows:
 
 
 class LedgerCopy:
-    """The copy in one SQLite file; used by one thread, closed at the end. Methods raise UserError."""
+    """This machine's copy of the shared ledger, in one SQLite file; for one thread.
+
+    Methods raise UserError if the file can't be used.
+    """
 
     def __init__(self, file: Path) -> None:
         self._database = Database(file)
@@ -114,7 +117,7 @@ class LedgerCopy:
             self._database.execute("UPDATE progress SET entry = ?", (entry,))
 
     def receive(self, entry: int, rows: Iterable[object], *, is_merged: bool) -> None:
-        """Apply the rows of another machine's entry, which ends this machine's turn.
+        """Apply the rows of another machine's entry, and end this machine's turn.
 
         A row that changed here and was not sent yet stays as it is here. `is_merged`: several entries in one.
 

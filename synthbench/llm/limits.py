@@ -135,8 +135,9 @@ class Budget:
     """Keeps the cost within the budgets, which other processes may share; for one event loop.
 
     A request is sent if its expected cost fits into the budget left after all requests in flight. Expected
-    prompt tokens: one per byte; after 20 answers, the highest number per byte so far plus 25 %. Expected
-    answer tokens: `max_tokens`, else 1,024; after 20 answers, `max_tokens`, else twice the longest so far.
+    prompt tokens: 8 per message and one per byte; after 20 answers, the highest number per byte so far plus
+    25 %, at most one. Expected answer tokens: `max_tokens`, else 1,024; after 20 answers, `max_tokens`, else
+    twice the longest so far.
 
     Raises UserError if `budget_usd` is set but no price is known.
     """
@@ -177,10 +178,11 @@ class Budget:
         )
 
     async def begin_attempt(self, key: str, cost: Cost, check: Callable[[], None]) -> int | None:
-        """Wait until the budget suffices and begin the attempt; return as `AnswerCache.begin_attempt` does.
+        """Wait until the budget suffices, begin the attempt, and return its number.
 
-        `check` is called before each try and may raise to end the wait. Raises UserError if the budget does
-        not suffice and nothing is in flight that could turn out cheaper than expected.
+        None if the request is answered or in flight already. `check` is called before each try and may raise
+        to end the wait. Raises UserError if the budget does not suffice and nothing is in flight that could
+        turn out cheaper than expected.
         """
         while True:
             check()

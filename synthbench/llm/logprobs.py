@@ -16,9 +16,9 @@ _IMPOSSIBLE = -9999.0
 
 @dataclass(frozen=True)
 class TokenLogprob:
-    """A token of an answer: its text, its log-probability, and those of the likeliest tokens there.
+    """A token of an answer: its text, its log-probability, and the likeliest tokens at its position.
 
-    The token itself is among `top`. Tokens with the same text count together.
+    `top` has their log-probabilities, and the token's own. Tokens with the same text count together.
     """
 
     token: str
@@ -27,7 +27,7 @@ class TokenLogprob:
 
 
 def read_logprobs(choice: Mapping[str, Any]) -> tuple[TokenLogprob, ...] | None:
-    """Return the log-probabilities in a reply's choice, None if it has none that can be read."""
+    """Return the log-probabilities in a reply's choice; None if one of them is missing or invalid."""
     found = choice.get("logprobs")
     rows = found.get("content") if isinstance(found, dict) else None
     tokens = [_token(row) for row in rows] if isinstance(rows, list) else []

@@ -98,10 +98,11 @@ def _providers() -> "list[Provider]":
 
 
 def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]:
-    """Yield the model's prices at each half hour of today; prices in other units than tokens are left out.
+    """Yield the model's prices at each half hour of today.
 
-    Each is (US dollars per million tokens of prompts, of answers, a batch's share of these prices, US dollars
-    per million tokens of cached prompts).
+    Left out: prices that also charge for something else, such as requests or thoughts. Each is (US dollars
+    per million tokens of prompts, of answers, a batch's share of these prices, US dollars per million tokens
+    of cached prompts).
     """
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for moment in range(_MOMENTS):

@@ -44,7 +44,7 @@ _GZIP_OR_ZLIB = 47
 
 
 class UnreadableReplyError(Exception):
-    """A reply with status 200 that is not the API's."""
+    """A reply with status 200 that does not follow the API."""
 
 
 class ServerFaultError(Exception):
@@ -57,7 +57,7 @@ class ServerFaultError(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply; `is_whole` unless its body exceeds MAX_REPLY_BYTES."""
+    """An HTTP reply; if its body exceeds MAX_REPLY_BYTES, `is_whole` is False and `content` empty."""
 
     status: int
     headers: Mapping[str, str]
@@ -311,7 +311,7 @@ _MESSAGE_KEYS = ("message", "msg")
 
 
 def described(fault: Any) -> str:  # noqa: ANN401 - whatever came
-    """Return the service's message on a failure with status 200; it may be long, and repeat the key."""
+    """Return the service's message on a failure with status 200; it may be long, and contain the API key."""
     if fault is None:
         return "HTTP 200 without an answer"
     said = next(filter(None, map(fault.get, _MESSAGE_KEYS)), fault) if isinstance(fault, dict) else fault

@@ -11,9 +11,9 @@ from synthbench.llm.logprobs import TokenLogprob
 class ChatRequest:
     """One request to a chat model.
 
-    `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
-    content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,
-    ...). `sample`, a hash of seed and index, tells equal requests apart, so that each gets its own answer.
+    `key` is the caller's name for the request, neither sent nor cached. `messages` have a role and a content
+    each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens, ...).
+    `sample`, a hash of seed and index, tells equal requests apart, so that each gets its own answer.
     `logprobs` asks for the log-probabilities of the answer's tokens; it is the number of alternatives at each
     position (0 to 20; None: no log-probabilities).
     """

@@ -28,8 +28,8 @@ class Rule:
     """Consequences of a kind of failure.
 
     most_tries: maximum attempts at one request, if lower than `llm.tries`. in_doubt: the attempt may have
-    been billed. is_billed: it probably was, and a retry would be, too, so the failure is stored. is_faulty: a
-    reply came, but no answer. slows: lower the concurrency from now on.
+    been billed. is_billed: the attempt was probably billed, as a retry would be, so the failure is stored.
+    is_faulty: a reply came, but no answer. slows: lower the concurrency from now on.
     """
 
     meaning: str
@@ -64,7 +64,10 @@ def is_busy(status: int) -> bool:
 
 
 def is_final_answer(answer: Answer, num_tries: int, most: int) -> bool:
-    """Return whether to keep an answer after `num_tries` of at most `most` attempts; if not, ask again."""
+    """Return whether to keep an answer after `num_tries` of at most `most` attempts.
+
+    A server's fault is never kept.
+    """
     return not answer.is_server_fault and num_tries >= min(most, TRIES.get(answer.kind, ONCE))
 
 
@@ -107,7 +110,7 @@ class FailedAttemptError(Exception):
     def pause(self, num_tries: int) -> float:
         """Return the seconds before the next attempt: exponential backoff with jitter.
 
-        It is at least the wait that the service asked for, and grows with the attempts even if that is 0.
+        At least the wait that the service asked for. A wait of 0 still grows with the attempts.
         """
         backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
         jittered = backoff * random.uniform(0.5, 1.0)
@@ -117,7 +120,7 @@ class FailedAttemptError(Exception):
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of Retry-After (RFC 9110, section 10.2.3) or retry-after-ms, None if invalid."""
+    """Return the seconds of Retry-After (RFC 9110, section 10.2.3) or retry-after-ms; None if not valid."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit

@@ -1,8 +1,9 @@
-"""Answer by a local model's server, which the run starts at the first request that is not cached.
+"""Requests to a local model's server, which the run starts at the first request that is not cached.
 
-A run has a folder with a file for each server, which is locked as long as the server lives. The process that
-gets the lock starts the server and passes the lock to a guard process (`server_guard.py`), which ends the
-server with the run. The guard writes the server's address, or its failure, into the file.
+A run has a folder with a file for each server. The file is locked as long as the server lives. The process
+that gets the lock writes the server's address into the file, and starts a guard process (`server_guard.py`).
+The guard inherits the lock, runs the server, notes in the file that it is ready or has failed, and ends it
+with the run.
 """
 
 import asyncio
@@ -111,7 +112,7 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
             self._num_asked[address] -= 1
 
     def is_running(self) -> bool:
-        """Return whether the server, once it was ready, is still running."""
+        """Return whether the server is starting or running."""
         with self._opened() as file:
             return _is_held(file)
 
@@ -144,7 +145,7 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
         return [state["address"]] if "is_ready" in state else []
 
     async def _connected(self, address: str) -> Connection:
-        """Return a connection that uses the server's name of the model and its program's extra keys."""
+        """Return a connection with the server's name for the model, and the keys that its program needs."""
         if self._has_started:
             self._say(f"{self._endpoint.section}: the server at {address} is ready")
         options = dict(self._endpoint.options)

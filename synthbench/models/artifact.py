@@ -2,7 +2,7 @@
 
 `model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}. The
 subfolder `model` holds the checkpoint; an unchanged pretrained model has none. Further keys:
-"trust_remote_code": true if the trained model's code came with its base; "dtype" of the weights and
+"trust_remote_code": true if the trained model runs Python code of its base; "dtype" of the weights and
 "precision" of encoding or scoring, if not fp32; "encoder": sparse or late-interaction, if not dense;
 "baseline": the name of a scorer without a model.
 """
@@ -95,7 +95,7 @@ def model_kind(folder: Path) -> ModelKind:
 
 
 def check_artifact(folder: Path, trusted: Collection[Pretrained] = ()) -> None:
-    """Raise UserError if an artifact's description is invalid or asks for untrusted code."""
+    """Raise UserError if an artifact's description is missing or invalid, or asks for untrusted code."""
     path = folder / DESCRIPTION_FILE
     # Other packages' trainers may write descriptions of their own; `load` accepts only ours.
     if not path.is_file() or "kind" in read_json_object(path):
@@ -112,8 +112,8 @@ def load(
     """Load the model, ready to encode or score, in its own precision or a given one.
 
     `trusted` is as in `base_of`. Weights that an untrained model lacks (random embeddings, a head) are drawn
-    with seed 0. Raises UserError if the folder is no artifact, its checkpoint is missing, or a pair scorer
-    has more than one output.
+    with seed 0. Raises UserError if the folder is no artifact, its checkpoint is missing, its code is not
+    trusted, the precision is not supported, or a pair scorer has more than one output.
     """
     baseline = _description(folder).get("baseline")
     if baseline is not None:
@@ -153,7 +153,10 @@ def load_pretrained(
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
-    """Return {model: content hash or commit}; raises UserError if the folder is no artifact."""
+    """Return {model: content hash or commit}, or {"baseline": name} for a scorer without a model.
+
+    Raises UserError if the folder is no artifact.
+    """
     baseline = _description(folder).get("baseline")
     if baseline is not None:
         return {"baseline": baseline}

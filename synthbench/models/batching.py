@@ -13,11 +13,12 @@ PADDING_SHARE = 10
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield lists of indices that together hold every index once, longest texts first.
+    """Yield batches of text indices, longest texts first; every index is in one batch.
 
-    A batch holds at most `batch_tokens` tokens, padding included, or one longer text. A shorter text joins a
-    batch only if the batch has less than a quarter of `batch_tokens` before, and at most a tenth of padding
-    after: on a CPU, tiny batches cost more than a little padding. The result depends only on the arguments.
+    A batch holds at most `batch_tokens` tokens, padding included, or one longer text. A text shorter than the
+    batch's longest joins only if the batch holds less than a quarter of `batch_tokens` before, and at most a
+    tenth of padding after: on a CPU, tiny batches cost more than a little padding. The result depends only on
+    the arguments.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []

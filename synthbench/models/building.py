@@ -84,10 +84,11 @@ def build_cross_encoder(
 
 
 def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str) -> "CrossEncoder":
-    """Load a checkpoint without its head, and add a hidden tanh layer and a score on its [CLS] vector.
+    """Load a checkpoint without its head, and add a new head: [CLS] vector, tanh layer, score.
 
-    `seed` governs the weights of both. Once saved, the model is loaded by `build_cross_encoder`. Raises
-    UserError as `build_cross_encoder` does, but drops a head with several outputs.
+    `size`: units of the tanh layer. `seed` governs the head's weights. Once saved, the model is loaded by
+    `build_cross_encoder`. Raises UserError as `build_cross_encoder` does, but drops a head with several
+    outputs.
     """
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Transformer
@@ -123,7 +124,7 @@ def _folder_of_pair_reader(base: Pretrained) -> str:
 
 
 def folder_of_encoder(base: Pretrained) -> str:
-    """Return the checkpoint's folder; raises UserError if it can't be the base of this kind of encoder."""
+    """Return the checkpoint's folder; raises UserError if it doesn't suit `base.encoder`."""
     folder = _resolved(base)
     if (facts := facts_in(Path(folder))) is not None:
         base.check_encoder(facts)
@@ -238,7 +239,7 @@ def _trusted(base: Pretrained) -> dict[str, bool]:
 
 
 def layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
-    """Return the change of configuration that keeps only the first `base.num_layers` layers; None: {}.
+    """Return the configuration keys that keep only the first `base.num_layers` layers; {} for all.
 
     The loader then skips the weights of the other layers. Raises UserError if the configuration has no number
     of layers, or a smaller one.

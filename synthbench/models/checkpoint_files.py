@@ -69,7 +69,7 @@ def _folder(name: str) -> str:
 
 
 def modules(folder: Path) -> list[dict[str, Any]]:
-    """Return the modules that sentence-transformers saved, [] for any other checkpoint."""
+    """Return the entries of sentence-transformers' modules.json; [] without a valid one."""
     if not (folder / MODULES).is_file():
         return []
     try:

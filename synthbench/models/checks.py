@@ -1,4 +1,4 @@
-"""Checks of a base against its settings by the checkpoint's description, without loading weights."""
+"""Checks that a base suits its settings, by its configuration and weight headers, without loading it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
 
 
 def check_encoder(base: Pretrained) -> None:
-    """Raise UserError if the local checkpoint can't be the base of this kind of encoder."""
+    """Raise UserError if the local checkpoint doesn't suit `base.encoder`."""
     facts = None if base.static else base.facts()
     if facts is not None:
         base.check_encoder(facts)
@@ -56,7 +56,10 @@ def check_layers(base: Pretrained) -> None:
 
 
 def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
-    """Raise UserError if the local checkpoint can't be a cross-encoder's base, or lacks a required head."""
+    """Raise UserError if the local checkpoint can't be a cross-encoder's base, or lacks a required head.
+
+    Does not check settings: see `Pretrained.why_no_pair_reader`.
+    """
     if base.why_no_pair_reader():
         return
     facts = base.facts()
@@ -87,9 +90,9 @@ def default_dtype(base: Pretrained) -> str:
 def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
     """Return the model's own prompts for rankings, if they differ from those used before November 2026.
 
-    Until then rankings used only the library's default prompt. Keys: `query`, `document`, and `routed` (True)
-    if the model has modules of its own for each. None: no difference, unknown, or `base.prompts` is set. The
-    hub is asked as in `default_dtype`.
+    Until then all texts got the default prompt, except passages if the default was the query prompt. Keys:
+    `query`, `document`, and `routed` (True) if the model has modules of its own for each. None: no
+    difference, unknown, or `base.prompts` is set. The hub is asked as in `default_dtype`.
     """
     if base.prompts is not None or not base.has_layers:
         return None

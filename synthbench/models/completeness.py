@@ -19,7 +19,8 @@ _IN_A_LAYER = linear_pattern(r"\.\d+\.")
 def weights_complete(name: str) -> Iterator[None]:
     """Within the block, raise UserError if transformers loads a model without all weights of its network.
 
-    New heads and poolers are allowed, since a seed governs them. Any other missing weight is an error.
+    Checks the numbered layers and the token embeddings. New heads and poolers may be missing: a seed governs
+    them.
     """
     from transformers import PreTrainedModel
 

@@ -292,13 +292,13 @@ class CachingEncoder:
 
     @cached_property
     def of_queries(self) -> "CachingEncoder":
-        """This encoder for queries, with a separate memory if they have their own prompt."""
+        """This encoder for queries, with a separate memory if the model reads them differently."""
         encoder = of_queries(self._encoder)
         return self if encoder is self._encoder else CachingEncoder(encoder)
 
     @cached_property
     def of_passages(self) -> "CachingEncoder":
-        """This encoder for passages, with a separate memory if they have their own prompt."""
+        """This encoder for passages, with a separate memory if the model reads them differently."""
         encoder = of_passages(self._encoder)
         return self if encoder is self._encoder else CachingEncoder(encoder)
 

@@ -96,7 +96,7 @@ class CheckpointFacts:
 
     @property
     def encoder(self) -> EncoderKind:
-        """The kind of encoder that it was saved as; dense if it does not say."""
+        """The kind of encoder that the checkpoint was saved as; dense if it does not say."""
         named = (self.saved_as, *self._architectures)
         return next((_SAVED_AS[name] for name in named if name in _SAVED_AS), "dense")
 
@@ -128,7 +128,7 @@ class CheckpointFacts:
 
     @property
     def positions(self) -> int | None:
-        """Number of positions with a vector; None if positions are computed or unknown."""
+        """Number of learned positions that a text can use; None if positions are computed or unknown."""
         padding = self.config.get("pad_token_id")
         first = (padding if isinstance(padding, int) else 1) + 1 if self.kind in _FROM_PADDING else 0
         first = 2 if self.kind in _FROM_TWO else first
@@ -141,7 +141,7 @@ class CheckpointFacts:
 
     @property
     def vocabulary(self) -> int | None:
-        """Number of tokens with a vector."""
+        """Number of token embeddings, else the configured size of the vocabulary."""
         rows = [
             each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape
         ]
@@ -149,7 +149,7 @@ class CheckpointFacts:
 
     @property
     def pads(self) -> bool | None:
-        """Whether the architecture has a padding token; None if the configuration does not say."""
+        """Whether the model has a padding token; None if configuration and architecture don't say."""
         if "pad_token_id" in self.config:
             return self.config["pad_token_id"] is not None
         return False if self.kind in _UNPADDED else None
@@ -276,7 +276,7 @@ def described(
 ) -> Iterator[str]:
     """Yield short remarks on a model that is loaded in this dtype.
 
-    `num_layers` and `max_length` are the settings' limits, None: all.
+    `num_layers` and `max_length` are limits from the settings; None: no limit.
     """
     yield facts.kind or "no transformer"
     if facts.num_layers is not None:

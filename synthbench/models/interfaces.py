@@ -99,7 +99,7 @@ class PassageScorer(PairScorer, Protocol):
 
 @runtime_checkable
 class Searcher(PassageScorer, Protocol):
-    """Compares queries with passages by a similarity of its own, and has no single vector for a text."""
+    """Compares queries with passages by a similarity of its own; a text has no single dense vector."""
 
     @property
     def numbers_per_passage(self) -> float:
@@ -110,7 +110,7 @@ class Searcher(PassageScorer, Protocol):
     ) -> "Iterator[NDArray[np.float64]]":
         """Yield the similarities of all queries with the passages, block by block of passages.
 
-        Each has the shape (len(queries), at most `at_once`).
+        Each array has the shape (len(queries), at most `at_once`).
         """
 
 

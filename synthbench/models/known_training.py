@@ -1,4 +1,4 @@
-"""The data sets that a base model was trained on, by a table that ships and by the model's card."""
+"""The data sets that a base model was trained on, from this package's table and the model's card."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,14 +17,17 @@ _WITHIN_A_WORD = linear_pattern(r"([a-z0-9])([A-Z])")
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """The titles of a model's known training sets, () if it learned from plain text alone."""
+    """The titles of the known data sets among a model's training sets, and who states them.
+
+    (): trained on plain text alone, or on data sets that the table does not know.
+    """
 
     data_sets: tuple[str, ...]
     stated_by: str
 
 
 def training_of(model: str) -> KnownTraining | None:
-    """Return the data sets that a model was trained on, from the table that ships and the model's card.
+    """Return the data sets that a model was trained on, from this package's table and the model's card.
 
     None if neither knows the model. Works offline: the card is read in the model's folder or the hub's cache.
     """
@@ -36,7 +39,7 @@ def training_of(model: str) -> KnownTraining | None:
 
 
 def data_sets_in(*names: str) -> tuple[str, ...]:
-    """Return the titles of the known data sets whose names occur in names of tasks, repositories or files.
+    """Return the titles of the known data sets that occur in these names of tasks, repositories or files.
 
     A data set in a renamed file is not found.
     """
@@ -67,7 +70,7 @@ def _card_data_sets(model: str) -> tuple[str, ...] | None:
 
 
 def _last(model: str) -> str:
-    """Return a model's name in lower case without its folder or organisation; a package's folder in full."""
+    """Return a model's name in lower case without its folder or organisation; `package:...` in full."""
     name = model.lower().rstrip("/")
     return name if name.startswith(PACKAGE_PREFIX) else name.rpartition("/")[2]
 

@@ -58,7 +58,7 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
 
 
 def check_tokenizer_reader(name: str, folder: Path) -> None:
-    """Raise UserError if the tokenizer is a SentencePiece model alone, and its library is not installed."""
+    """Raise UserError if the tokenizer is only a SentencePiece model, and sentencepiece is not installed."""
     is_alone = not (folder / "tokenizer.json").is_file() and any(folder.glob("*.model"))
     if is_alone and importlib.util.find_spec("sentencepiece") is None:
         raise UserError(
@@ -138,7 +138,7 @@ def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
 def limit_length(model: "BaseModel", max_length: int | None) -> None:
     """Limit the model's input to `max_length` tokens and to its number of positions.
 
-    RoBERTa counts positions from the padding token's id, which its configuration leaves out.
+    RoBERTa's usable positions start after the padding token's id: they are fewer than configured.
     """
     if max_length is not None:
         model.max_seq_length = max_length
@@ -148,7 +148,7 @@ def limit_length(model: "BaseModel", max_length: int | None) -> None:
 
 
 def _num_positions(model: "nn.Module") -> int | None:
-    """Return the number of positions with a vector; None if positions are computed."""
+    """Return the number of learned positions that a text can use; None if positions are computed."""
     from torch import nn
 
     numbers = []
@@ -160,7 +160,7 @@ def _num_positions(model: "nn.Module") -> int | None:
 
 
 def check_outputs(name: str, outputs: int | None) -> None:
-    """Raise UserError if a head has more than the one output of a pair's score; `outputs` None: no head."""
+    """Raise UserError if a head has several outputs instead of one score; `outputs` None: no head."""
     if outputs not in (None, 1):
         raise UserError(
             f"{name}: its head has {outputs} outputs, since it classifies; a cross-encoder has one. To train,"

@@ -164,7 +164,10 @@ class JaccardScorer:
 
 
 class LetterPairsScorer:
-    """Scores a pair as `JaccardScorer`, but a text in a script without spaces by its pairs of letters."""
+    """Scores a pair as `JaccardScorer` does, but also suits scripts without spaces.
+
+    A text in such a script counts its pairs of neighbouring letters instead of words.
+    """
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one overlap per pair, shape (len(pairs),)."""

@@ -63,10 +63,10 @@ def products_in(precision: str) -> Iterator[None]:
 
 @contextmanager
 def repeatable(device: "torch.device") -> Iterator[None]:
-    """Within the block, a GPU's results have the same bytes each time, as a CPU's have.
+    """Within the block, a GPU's results are the same to the bit each time, as on a CPU.
 
     By default a GPU sums the gradients of embeddings in any order, so that two trainings of one seed differ
-    (docs/gpu.md). An operation that has no repeatable form warns.
+    (docs/gpu.md). An operation without a repeatable form only warns.
     """
     import torch
 
@@ -103,7 +103,7 @@ def _without_cudnn_attention() -> Iterator[None]:
 
 @contextmanager
 def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> Iterator[None]:
-    """Within the block, the model encodes in this precision; weights and vectors stay fp32."""
+    """Within the block, the model computes in this precision; its weights keep their dtype."""
     import torch
 
     with ExitStack() as stack:
@@ -152,7 +152,10 @@ def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
 
 
 def _switch(*, on: bool) -> None:
-    """Let oneDNN multiply fp32 matrices, or not: torch leaves products to it that may be rounded to bf16."""
+    """Let oneDNN multiply fp32 matrices, or not.
+
+    torch uses oneDNN only for products that may be rounded to bf16, so `on` permits rounding.
+    """
     import torch
 
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if on else "none"  # type: ignore[attr-defined]
@@ -162,8 +165,8 @@ def _switch(*, on: bool) -> None:
 def onednn_is_faster() -> bool:
     """Return whether oneDNN multiplies fp32 matrices twice as fast as torch's own library, and as exactly.
 
-    This holds on AMD's CPUs with AVX-512, which MKL does not use there. A test product shows whether oneDNN
-    rounds to bf16, as it may on CPUs with matrix units for it.
+    The speed is assumed, not measured, on AMD's CPUs with AVX-512: MKL does not use AVX-512 there. A test
+    product shows whether oneDNN rounds to bf16, as it may on CPUs with matrix units for bf16.
     """
     import torch
 

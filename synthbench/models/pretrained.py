@@ -153,7 +153,8 @@ class Pretrained(BaseModel):
     def check_folder(self) -> None:
         """Raise UserError if a local folder or packaged model is missing, or lacks weights or configuration.
 
-        Skips hub models; for word vectors, reads the first lines.
+        Does not look up hub models; for word vectors, reads the first lines. Raises UserError, too, if
+        `drop_stop_words` is set for a checkpoint.
         """
         if self.is_word_vectors:
             word_vectors.check(self.vectors())
@@ -179,7 +180,7 @@ class Pretrained(BaseModel):
             raise UserError(f"{self.model}: num_layers is {self.num_layers}, the model has only {available}")
 
     def check_encoder(self, facts: CheckpointFacts) -> None:
-        """Raise UserError if the checkpoint is another kind of encoder, or can't be the base of this kind."""
+        """Raise UserError if the checkpoint can't be the base of an encoder of the kind `self.encoder`."""
         if facts.encoder not in ("dense", self.encoder):
             raise UserError(
                 f"{self.model}: was saved as a {facts.encoder} encoder; write `encoder: {facts.encoder}`"

@@ -1,4 +1,4 @@
-"""References of pretrained models: hub ids, local folders, and folders in installed packages."""
+"""References of pretrained models: hub ids, local folders, folders in installed packages, worlds' models."""
 
 import difflib
 import hashlib
@@ -38,8 +38,9 @@ _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 def resolve(model: str, revision: str | None = None) -> str:
     """Return the local folder of `model`, downloading it from the hub if necessary.
 
-    `model` is a hub id ("org/name" or "name"; `revision` is its full commit hash, None: main's in the local
-    cache, else the hub's), a local folder, or "package:module/path", a folder in an installed package.
+    `model` is a hub id ("org/name" or "name"), a local folder, "package:module/path" (a folder in an
+    installed package), or a world's model (`MODEL_PREFIX`). `revision` is the full commit hash of a hub id;
+    None: main's in the local cache, else on the hub.
 
     Raises UserError if the folder, package or hub model does not exist, or holds no weights.
     """
@@ -186,7 +187,10 @@ def _package_folder(model: str) -> Path:
 
 
 def _package_hint(module: str) -> str:
-    """Return how to install a known package; for a mistyped name pip may install a stranger's."""
+    """Return how to install a known package, or the known name that is nearly `module`; else "".
+
+    Other names get no command, since pip might install a stranger's package.
+    """
     if module in KNOWN_PACKAGES:
         return f"; try: pip install {module.replace('_', '-')}"
     near = difflib.get_close_matches(module, KNOWN_PACKAGES, n=1)

@@ -41,9 +41,10 @@ DECIMALS = 4
 def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel":
     """Load or build a sparse or late-interaction encoder; `seed` governs all weights that are missing.
 
-    A sparse encoder of a masked language model has SPLADE's maximum over tokens (Formal et al. 2021, arXiv
-    2109.10086); a late-interaction encoder without a projection gets one to 128 dimensions (Khattab & Zaharia
-    2020, arXiv 2004.12832). Both are sentence-transformers' own. Raises UserError as `build_encoder` does.
+    A sparse encoder from a masked language model gets SPLADE's max pooling over tokens (Formal et al. 2021,
+    arXiv 2109.10086). A late-interaction encoder without a projection gets one to 128 dimensions (Khattab &
+    Zaharia 2020, arXiv 2004.12832). Both are sentence-transformers' own. Raises UserError if the model can't
+    be found or loaded, has too few layers, doesn't suit `base.encoder`, or has an unsupported similarity.
     """
     folder = folder_of_encoder(base)
     with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
@@ -146,7 +147,7 @@ class SearchEncoder(ABC):
     ) -> "Iterator[NDArray[np.float64]]":
         """Yield the similarities of all queries with the passages, block by block of passages.
 
-        Each has the shape (len(queries), at most `at_once`). Only one block's vectors are in memory.
+        Each array has the shape (len(queries), at most `at_once`). Only one block's vectors are in memory.
         """
         asked = self._of_queries(queries)
         self._num_passages = self._num_numbers = 0

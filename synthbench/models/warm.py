@@ -1,4 +1,4 @@
-"""Loaded models that a process keeps across stages, for shards of one stage that use the same models."""
+"""A process's cache of loaded models, so that shards of one stage do not load the same models again."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -9,7 +9,7 @@ _purpose = [""]
 
 
 def keep_models(purpose: str) -> None:
-    """Keep models loaded from now on, until called with another purpose; "": keep none."""
+    """Keep the models that `loaded` loads, until a call with another purpose; "" keeps none."""
     if purpose != _purpose[0] or not purpose:
         _kept.clear()
     _purpose[0] = purpose

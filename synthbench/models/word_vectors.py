@@ -83,7 +83,7 @@ def read(path: Path) -> WordVectors:
 
 
 def shape(path: Path) -> tuple[int, int]:
-    """Return the numbers of words and dimensions, from the first lines of a text file.
+    """Return the numbers of words and dimensions; for a text file, from its first lines.
 
     The number of words is an estimate if the file has no header. Raises UserError as `read` does.
     """

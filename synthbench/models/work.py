@@ -1,4 +1,4 @@
-"""Sizes of transformers and the operations of their work, without loading them."""
+"""Sizes of transformers, and the FLOPs of training and running them, without loading them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,12 +31,12 @@ class Shape:
 
     @property
     def num_parameters(self) -> int:
-        """Number of parameters in layers and token embeddings; a decoder computes with both."""
+        """Number of parameters in layers and token embeddings; a decoder multiplies a token with all."""
         return self.layer_parameters + self.vocabulary * self.width
 
     @property
     def keys_per_token(self) -> int:
-        """Numbers in the kv cache for each token."""
+        """How many numbers the kv cache holds for each token."""
         return 2 * self.num_layers * self.key_width
 
 
@@ -145,8 +145,8 @@ class Work:
     """An amount of computation: FLOPs of one model, and the calls (steps, or texts read) they are split into.
 
     `operations` is None if the model's size is unknown. `precision`: the precision of matrix products. For a
-    language model, in bytes: `weights`, at most `kept` (its kv cache), and `read` (all that it reads from
-    memory). `texts`: the number of texts that a training tokenises.
+    language model, in bytes: `weights`, `kept` (its kv cache at most), and `read` (all reads from memory).
+    `texts`: the number of texts that a training tokenises.
     """
 
     model: str
@@ -174,9 +174,9 @@ class Work:
 class Expected:
     """A method's expected output and work, estimated from the numbers of its sources' records; None: unknown.
 
-    `num_records` is an upper bound. `tokens`, which a local language model writes, is one if no text needs
-    another try; if all texts need all tries, the bound is `tries` times `tokens`. `work` is that of local
-    models in `generate`, without the experiment's LLM, if no text needs another try.
+    `num_records` is an upper bound. `tokens` bounds a local language model's output if each text succeeds
+    at the first try; if all tries are used, the bound is `tries` times `tokens`. `work` is that of local
+    models in `generate`, without the experiment's LLM, also with one try for each text.
     """
 
     num_records: int | None = None

@@ -238,7 +238,7 @@ def _executor(
 
 
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:
-    """Divide the cores among the jobs, unless the experiment sets threads or runs on a cluster."""
+    """Return the runtime, its cores divided among the jobs unless it sets threads or runs on a cluster."""
     if experiment.runtime.threads is not None or experiment.runtime.executor != "local":
         return experiment.runtime
     return experiment.runtime.model_copy(update={"threads": threads_each(jobs)})

@@ -1,4 +1,4 @@
-"""The stages of a plan in the making, each once under its addresses, and the files that they lack."""
+"""Collect the stages of a plan, equal ones only once, and the missing files."""
 
 import json
 from collections.abc import Mapping
@@ -51,7 +51,10 @@ class PlannedStages:
         }
 
     def check_sources(self) -> None:
-        """Raise one UserError for all missing sources, before stages that read them are planned."""
+        """Raise one UserError for all missing sources, before stages that read them are planned.
+
+        Sources of optional tasks may be missing; errors of `does_without` are only recorded in the plan.
+        """
         configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
         evaluations = [evaluation for config in configs for evaluation in config.evaluations]
         optional = {name for evaluation in evaluations for name in evaluation.optional}
@@ -105,7 +108,7 @@ class PlannedStages:
         return component(group, name).model_validate_json(json.dumps(config), context=context)
 
     def add(self, stage: Stage, address: str) -> Stage:
-        """Add a stage under its address; return the planned stage of the same identity."""
+        """Add a stage under its address; return it, or an equal stage that was planned earlier."""
         try:
             _ = stage.operation.outside
         except self.does_without as error:

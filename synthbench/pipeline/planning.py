@@ -193,7 +193,7 @@ class _Planner(PlannedStages):
         return self.training_source(source, address)
 
     def _prepared(self, part: Part, stage: Stage, address: Address) -> Stage:
-        """Return the part after its steps."""
+        """Return the part after its prepare steps."""
         key = f"prepare.{part.name}"
         label = f"{part.name} for {address.label}"
         for number, steps in enumerate(_grouped(part.prepare)):
@@ -313,7 +313,7 @@ class _Planner(PlannedStages):
 
 
 def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
-    """Return the training; if it selects on rankings, with the base's own prompts for them."""
+    """Return the training; for a selection on rankings, add its base's prompts of queries and passages."""
     if operation.evaluator is None or not reads_queries(operation.evaluator):
         return operation
     return replace(operation, own_prompts=own_prompts(Stage(operation, inputs)))

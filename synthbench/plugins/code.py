@@ -93,7 +93,7 @@ def _own_packages() -> frozenset[str]:
 
 
 def _package(module: str) -> str:
-    """Return the outermost package of a module that has its own files, unlike namespace packages."""
+    """Return a module's outermost package that has a file; namespace packages have none."""
     parts = module.split(".")
     names = (".".join(parts[:number]) for number in range(1, len(parts)))
     return next((name for name in names if getattr(sys.modules.get(name), "__file__", None)), module)

@@ -139,7 +139,7 @@ class GenerationContext(PluginContext, Protocol):
         """Return the data set of `dataset(name)` as a stream of records: it may not fit into memory."""
 
     def shared(self) -> SyntheticDataset | None:
-        """Return the data of the method's `shared_by_shards`; None without shards."""
+        """Return the data that the method from `shared_by_shards` made; None without shards."""
 
 
 class StepContext(PluginContext, Protocol):
@@ -170,15 +170,15 @@ class Method(Component, ABC):
         return self.uses_llm
 
     def can_be_sharded(self) -> bool:
-        """Return whether several processes may share its work with these settings.
+        """Return whether several processes may share the method's work with these settings.
 
-        It must then number its work items from 0, the same on every run, skip those that the context's
-        `is_mine` denies, and yield only Units, which do not depend on the process.
+        The method must then number its work items from 0, the same on every run. It must skip items for which
+        the context's `is_mine` is False, and yield only Units, which do not depend on the process.
         """
         return False
 
     def shared_by_shards(self) -> "Method | None":
-        """Return a method whose data all shards need, such as a search; None: nothing.
+        """Return a method whose data all shards need, such as a search, or None.
 
         With `runtime.shards`, a stage of its own runs it before the shards, on the same sources; the shards
         read its data by the context's `shared`. It may be sharded, too. Its records must carry every count
@@ -307,7 +307,7 @@ class Step(Component, ABC):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it reads only records and sources: no model, no LLM, no other input."""
+        """Whether the step reads only records and sources: no model, no LLM, no other input."""
         reads_outside = type(self).revisions is not Component.revisions
         return not (self.needs_llm() or self.needs() or reads_outside)
 

@@ -1,4 +1,4 @@
-"""Write data from Python and short experiment files into the home, for the code of the commands to read."""
+"""Write short experiment files, and data given in Python, into the home, where the commands read them."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -184,9 +184,9 @@ class ItemHistory:
         return _rows(self.new)
 
     def _changed(self, earlier: Sequence[Earlier]) -> tuple[str, ...]:
-        """Return the changes since the most similar pilot that was declared before any score.
+        """Return what changed since the most similar pilot that was declared before scores on its items.
 
-        Without such a pilot, return the changes since the first pilot; without any pilot, ().
+        Without such a pilot, return what changed since the first pilot; without any pilot, ().
         """
         pilots = [self.known.records[each.hash] for each in earlier if each.is_pilot]
         unseen = [record for record in pilots if not record.history.is_seen]

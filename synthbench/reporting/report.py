@@ -38,7 +38,7 @@ class Report:
 
     @cached_property
     def analysis(self) -> Analysis:
-        """Options, rows, columns and comparisons."""
+        """The result's table options, rows, columns and comparisons."""
         return Analysis(self.result)
 
     @cached_property
@@ -54,18 +54,18 @@ class Report:
 
     @cached_property
     def tables(self) -> Mapping[str, ReportSection]:
-        """The sections besides the scores and the figures, by title, in their order."""
+        """The sections except scores and figures, by title, in the order of printing."""
         found = {title: find(self.analysis) for title, find in SECTIONS.items()}
         return {title: section for title, section in found.items() if section is not None}
 
     @cached_property
     def forest(self) -> Forest | None:
-        """The primary differences, plotted; None if nothing is primary."""
+        """The forest plot of the primary differences; None if no primary rows can be compared."""
         return forest(self.analysis)
 
     @cached_property
     def warning(self) -> str:
-        """The warning that scores of the generated world are no evidence; "" if it was not used."""
+        """The warning that scores of the generated world are no evidence; "" if it is not used."""
         return " ".join(world_warning(self.result))
 
     @cached_property
@@ -78,5 +78,5 @@ class Report:
 
     @property
     def sections(self) -> tuple[ReportSection, ...]:
-        """All sections except the scores."""
+        """All sections except the scores: `tables`, then the figures' sections."""
         return *self.tables.values(), *(figure.section for figure in self.figures)

@@ -21,7 +21,7 @@ class _Result(BaseModel):
 
 
 class Overlap(_Result):
-    """The sentences that a test set, as scored, shares with a run's training data.
+    """Counts of a test set's scored items that share sentences with a run's training data.
 
     The checks, as in `synthbench.data.contamination`: exact, normalised, 13-gram, near-duplicate.
     """
@@ -29,10 +29,12 @@ class Overlap(_Result):
     task: str
     items: str = Field(description="unit of the counts: pairs, queries or sentences")
     num_items: int
-    sharing: dict[str, int] = Field(description="check -> items with any sentence in the training data")
-    whole: dict[str, int] = Field(description="check -> items with all sentences in the training data")
-    as_pairs: int = Field(description="items that share a normalised pair with the training data")
-    by_part: dict[str, int] = Field(description="part of the data -> items that share a normalised sentence")
+    sharing: dict[str, int] = Field(description="check -> number of items with any sentence in training data")
+    whole: dict[str, int] = Field(description="check -> number of items with all sentences in training data")
+    as_pairs: int = Field(description="number of items that share a normalised pair with the training data")
+    by_part: dict[str, int] = Field(
+        description="part of the data -> number of items that share a normalised sentence"
+    )
 
 
 class RecordExcerpt(_Result):
@@ -53,7 +55,7 @@ class DataExcerpt(_Result):
 
 
 class SharedRecords(_Result):
-    """A sentence's first records, equal in all data sets of `stages`; `num_records`: how many exist."""
+    """Some records of a sentence, equal in all data sets of `stages`; `num_records` counts all of them."""
 
     stages: tuple[str, ...]
     records: tuple[RecordExcerpt, ...]
@@ -90,7 +92,7 @@ class TaskScores(_Result):
 class Ingredient(_Result):
     """A stage that data were made from: a source, a model trained for them, or other data.
 
-    `role` is its role in the first stage that used it.
+    `role` is its role as an input of the nearest stage that used it.
     """
 
     role: str
@@ -142,9 +144,9 @@ class RunResult(_Result):
     parameters: dict[str, Any] = Field(default_factory=dict, description="dotted setting -> value")
     is_of_file: bool = added_field(False, "whether overrides left the row unchanged")
     chosen: dict[str, Any] = Field(default_factory=dict, description="settings that `select` chose on dev")
-    num_starts: int = Field(1, description="trainings started; dev scores chose the one that was finished")
+    num_starts: int = Field(1, description="number of trainings started; only the best on dev was finished")
     paused_at: float = Field(
-        1.0, description="share of the steps after which dev scores chose among paused trainings"
+        1.0, description="share of the steps at which trainings paused to pick the best on dev; 1: no pause"
     )
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()
@@ -153,7 +155,7 @@ class RunResult(_Result):
     dev_score: float | None = None
     num_steps: int = 0
     seconds: float = Field(
-        0.0, description="total computing time of the run's stages, measured when each was computed"
+        0.0, description="computing seconds of all the run's stages, each measured when it was computed"
     )
     revisions: Revisions = added_field(
         (), "revisions of the files that the training read, such as its base model"
@@ -165,20 +167,20 @@ class SeenData(_Result):
     """A test set or training source that a model behind some rows was trained on before."""
 
     model: str
-    name: str = Field(description="test set or source, as the file names it")
+    name: str = Field(description="name of the test set or source in the experiment file")
     is_test: bool
-    data_set: str = Field(description="the known data set behind `name`, recognised by its names")
+    data_set: str = Field(description="the known data set that `name` denotes")
     stated_by: str = Field("", description="who says that the model was trained on it")
     rows: tuple[str, ...] = ()
 
 
 class LabelCost(_Result):
-    """What the labels of an audited part cost, without the cost of the labelled data."""
+    """Cost of an audited part's labels, without stages that the gold labels also needed."""
 
     num_labels: int = Field(description="records labelled, failures included")
     usd: float | None = Field(description="US dollars; None: no price, or another stage paid for the answers")
-    seconds: float = Field(description="computing time of the labels")
-    training_seconds: float = Field(description="computing time of the labeller's own training")
+    seconds: float = Field(description="seconds of computing for the labels")
+    training_seconds: float = Field(description="seconds of computing for the labeller's own training")
 
 
 class AuditResult(_Result):
@@ -240,8 +242,8 @@ class ExperimentResult(_Result):
         False, "whether data were read from a folder that the file does not name"
     )
     identity: str = Field(description="hash of the identities of all runs, and of the overrides")
-    overrides: tuple[str, ...] = Field((), description="as typed on the command line")
-    request: str = Field("", description="hash of the file's content and the overrides, without runtime")
+    overrides: tuple[str, ...] = Field((), description="options that override the file, as typed")
+    request: str = Field("", description="hash of the experiment and the overrides, without runtime settings")
     varied: tuple[str, ...] = Field(("training",), description="random choices that vary with the seed")
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
@@ -268,7 +270,7 @@ class ExperimentResult(_Result):
 
     @property
     def has_scores(self) -> bool:
-        """Whether there is a table of scores: not if data are only made or audited."""
+        """Whether the report has a table of scores; False if data were only made or audited."""
         counted = any(data.score_counts for run in self.runs for data in run.datasets)
         return bool(self.tasks) or not (self.audits or self.costs or counted)
 

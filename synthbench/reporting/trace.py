@@ -11,7 +11,7 @@ from synthbench.reporting.results import ExperimentResult, Ingredient, Revisions
 def trace(
     result: ExperimentResult, row: str, column: str, tracked: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each run of a cell: its score, then lines on what it was made from.
+    """Yield each run of a cell: its score, then lines on the model and data behind the score.
 
     `row` is a variant, with axis values as in "bm25 [base=static]"; `column` is a test set's or average's
     name; `tracked` maps the identity of a run to its MLflow run. Raises UserError if the table has no such

@@ -51,7 +51,7 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
 
 
 def _cost(audit: Stage, artifacts: Artifacts) -> LabelCost | None:
-    """Return the cost of the labels, without the stages that also made gold; None if the labels are gone."""
+    """Return the cost of the labels, without stages that gold also needed; None if the labels are gone."""
     labels = audit.inputs["data"]
     if not artifacts.has_dataset(labels.identity):
         return None
@@ -71,7 +71,7 @@ def _cost(audit: Stage, artifacts: Artifacts) -> LabelCost | None:
 
 
 def _row(run: PlannedRun, name: str, plan: Plan) -> str:
-    """Return the row's label, with the seed if the row's other seeds have other data."""
+    """Return the row's label, with the seed if the audit differs between the row's seeds."""
     same = (other for other in plan.runs if other.variant is run.variant)
     is_varied = len({other.audits[name].identity for other in same}) > 1
     return run.label if is_varied else run.variant.label
@@ -80,7 +80,7 @@ def _row(run: PlannedRun, name: str, plan: Plan) -> str:
 def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str:
     """Copy an audit's blank sheet into a folder, and return instructions for annotators.
 
-    Replaces an existing sheet only if that is blank.
+    Replaces an existing sheet only if the existing one is blank.
     """
     source = artifacts.file(audit.stage, SHEET_FILE)
     assert source is not None, "an audit without a judge has a sheet"

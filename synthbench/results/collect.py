@@ -53,8 +53,8 @@ def collect(
 ) -> ExperimentResult:
     """Read the results of every run whose evaluations are finished.
 
-    The result's `failures` name the other runs, or its `pending` if they only wait for an LLM's batch. A run
-    with an unfinished audit still has its scores. Raises ArtifactDamagedError.
+    The result's `failures` list the unfinished runs, or its `pending` if they only wait for an LLM's batch.
+    A run with an unfinished audit still has its scores. Raises ArtifactDamagedError.
     """
     runs = [run for run in plan.runs if _is_finished(run, artifacts)]
     sentences = Sentences(artifacts)
@@ -113,7 +113,7 @@ def prompt_notes(plan: Plan) -> Iterator[str]:
 
 
 def request(experiment: Experiment, overrides: Sequence[str]) -> str:
-    """Return a hash of the file's content and the overrides, without runtime settings."""
+    """Return a hash of experiment and overrides, without settings of the runtime and of LLM requests."""
     content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
     for section in ("llm", "llms"):
         if isinstance(content.get(section), dict):
@@ -122,7 +122,7 @@ def request(experiment: Experiment, overrides: Sequence[str]) -> str:
 
 
 def _without_traffic(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return LLM settings without the settings of requests, such as concurrency."""
+    """Return LLM settings without those on sending requests, such as concurrency."""
     kept = {key: value for key, value in section.items() if key not in TRAFFIC}
     return {key: _without_traffic(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
@@ -191,7 +191,7 @@ def _run_identity(run: PlannedRun) -> str:
 
 
 def trained_model(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
-    """Return the training that made the run's model, the chosen one if there were several.
+    """Return the training of the run's model, the chosen one if there were several; None without a model.
 
     Raises ArtifactDamagedError.
     """
@@ -246,7 +246,7 @@ def _datasets(
 
 
 def _notes_on_models(data: Stage, artifacts: Artifacts) -> Iterator[str]:
-    """Yield a note for each LLM that answered under another name than requested, at any ancestor stage."""
+    """Yield a note for each LLM that, in any stage behind `data`, answered under another name than asked."""
     answered: dict[str, dict[str, None]] = {}
     for stage in ancestors([data]):
         if stage.operation.asked_llm is not None and artifacts.has_dataset(stage.identity):
@@ -295,6 +295,6 @@ def _test_source(evaluation: Stage) -> Source | None:
 
 
 def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
-    """Return the total seconds of all stages of a run, counting shared stages in full."""
-    ends = (*run.evaluations.values(), *run.audits.values())
+    """Return the total seconds of a run's stages; stages shared with other runs count in full."""
+    ends = (*run.evaluations.values(), *run.audits.values()) or run.ends
     return round(sum(float(artifacts.record(s.identity).get("seconds") or 0) for s in ancestors(ends)), 3)

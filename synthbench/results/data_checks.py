@@ -1,6 +1,7 @@
 """Data checks: key figures of training data, and test sentences found in them.
 
-They are no stages, since nothing depends on them: they are computed when results are collected, and cached.
+The checks are not stages, since no stage depends on them. They are computed and cached when results are
+collected.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -65,7 +65,7 @@ def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artif
 
 
 def _rows_at(point: Coordinates, rows: Mapping[RowKey, Runs]) -> dict[str, Runs]:
-    """Return by variant the rows at a point, and the rows shown once for all points."""
+    """Return, by variant, the runs of rows at a point and of rows shown once for all points."""
     once, here = (
         {row.variant: runs for row, runs in rows.items() if row.axes == axes} for axes in ((), point)
     )
@@ -74,7 +74,7 @@ def _rows_at(point: Coordinates, rows: Mapping[RowKey, Runs]) -> dict[str, Runs]
 
 @dataclass(frozen=True)
 class _Scored:
-    """A row's scores in a column: seed -> a score for each test set."""
+    """A row's scores in a column, by seed: one per test set of the column."""
 
     by_seed: Mapping[int, tuple[TaskScores, ...]]
     is_seeded: bool
@@ -110,7 +110,7 @@ class _Column:
 
     @property
     def identities(self) -> list[str]:
-        """The identities of all evaluations."""
+        """The identities of the evaluation stages of all rows and seeds."""
         return [
             score.stage for row in self.rows.values() for scores in row.by_seed.values() for score in scores
         ]
@@ -135,7 +135,7 @@ def _computed(compared: _Column, reader: "_Reader") -> list[dict[str, Any]]:
 
 
 def _noise(compared: _Column, reader: "_Reader") -> Iterator[ItemNoise]:
-    """Yield the item noise of the rows that were scored on the same items."""
+    """Yield one ItemNoise per group of rows that were scored on the same items."""
     import numpy as np
 
     over = compared.column.measurements
@@ -174,7 +174,7 @@ def _noise(compared: _Column, reader: "_Reader") -> Iterator[ItemNoise]:
 
 
 def _of_column(point: Coordinates, over: Sequence[Measurement], *, is_average: bool) -> dict[str, Any]:
-    """Return the fields that name a column and a point of the grid."""
+    """Return the ItemNoise fields that name a column and a point of the grid."""
     if not is_average:
         (one,) = over
         return {"axes": dict((*point, *one.coordinates)), "task": one.task, "evaluator": one.evaluator}
@@ -184,7 +184,7 @@ def _of_column(point: Coordinates, over: Sequence[Measurement], *, is_average: b
 
 @dataclass(frozen=True)
 class _Read:
-    """One evaluation's items, their influences (`values`), and a `key` that is equal for the same items."""
+    """One evaluation's items, their influences (`values`), and a `key`, equal for the same items."""
 
     key: bytes
     items: TestItems
@@ -193,7 +193,7 @@ class _Read:
 
 @dataclass
 class _Reader:
-    """Reads influences; keeps in memory those that an average or another point of the grid reads again."""
+    """Reads influences, keeping in memory those needed again for an average or another grid point."""
 
     artifacts: Artifacts
     evaluator_of: FindEvaluator

@@ -49,7 +49,7 @@ def _by_key(result: ExperimentResult) -> Mapping[_Key, Sequence[TaskScores]]:
 
 
 def _evaluator(artifacts: Artifacts, score: TaskScores) -> Evaluator | None:
-    """Return the evaluator of a score; None if it is gone, or the items or test set are damaged."""
+    """Return the evaluator of a score; None if the evaluator is gone, or items or test set are damaged."""
     try:
         artifacts.file(score.stage, ITEMS_FILE)
         artifacts.json(score.stage, SCORES_FILE, Scores)

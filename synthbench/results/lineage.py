@@ -51,7 +51,7 @@ def reads_data_folder(plan: Plan) -> bool:
 
 
 def file_as_given(file: Path) -> str:
-    """Return the file's path relative to the working directory if it lies below it, else its name."""
+    """Return a file's path relative to the working directory, or its name if it lies elsewhere."""
     here, placed = Path.cwd(), file.absolute()
     is_below = placed.is_relative_to(here) and ".." not in placed.parts
     return placed.relative_to(here).as_posix() if is_below else file.name
@@ -102,7 +102,7 @@ ROWS_SHOWN = 5
 def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[str]:
     """Yield a note for each package, Python or machine whose version differs between cached stages.
 
-    These versions are in no identity: a newer package does not make a stage stale.
+    Versions are not part of a stage's identity: a newer package does not make a stage stale.
     """
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}

@@ -17,7 +17,7 @@ from synthbench.stages.asking import AskingOperation
 def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
     """Return the cost of each stage that asked an LLM, grouped by part of the data.
 
-    Rows that share such stages share one result.
+    Rows that share a stage share its result.
     """
     asked: dict[str, tuple[str, list[Stage]]] = {}
     rows: dict[str, dict[str, None]] = {}
@@ -41,7 +41,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
 
 
 def paid_for(stages: Iterable[Stage], artifacts: Artifacts) -> float | None:
-    """Return the US dollars that stages paid to LLMs; None without a price, or if other stages paid."""
+    """Return the US dollars that stages paid to LLMs; None without a price, or if another stage paid."""
     usd = 0.0
     for stage in stages:
         if _operation(stage) is not None:
@@ -59,7 +59,7 @@ def makers(stage: Stage) -> Iterator[AskingOperation[Any]]:
 
 
 def _operation(stage: Stage) -> AskingOperation[Any] | None:
-    """Return the stage's operation if it asked an LLM."""
+    """Return the stage's operation if it asks an LLM, else None."""
     operation = stage.operation
     return operation if isinstance(operation, AskingOperation) and operation.llm is not None else None
 

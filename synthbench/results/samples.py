@@ -107,7 +107,7 @@ class Samples:
         yield from same.values()
 
     def _with_anchors(self, stage: str, *sentences: str) -> dict[str, tuple[int, list[Any]]]:
-        """Return for each sentence how many records begin with it, and some of these records."""
+        """Return for each sentence how many records have this sentence as first text, and some of these."""
         folder = self._artifacts.dataset(stage)
         column = anchor_column(self._artifacts.manifest(stage).kind)
         found: dict[str, list[Record]] = {sentence: [] for sentence in sentences}

@@ -15,9 +15,10 @@ from synthbench.worlds import MODEL_PREFIX
 
 
 def seen_data(plan: Plan, runs: Sequence[PlannedRun]) -> tuple[SeenData, ...]:
-    """Return each test set and training source that a model behind these runs has seen, with its rows.
+    """Return each test set and training source that a model behind these runs was trained on before.
 
-    The models are the encoder's base, and those that label, mine or write its data. Works offline.
+    Models behind a run: the encoder's base, and those that label, mine or write its training data. The result
+    names the affected rows. Works offline.
     """
     rows: dict[SeenData, dict[str, None]] = {}
     trained = {model: training_of(model) for run in runs for model in _models(run)}
@@ -37,7 +38,7 @@ def seen_data(plan: Plan, runs: Sequence[PlannedRun]) -> tuple[SeenData, ...]:
 
 
 def unknown_bases(plan: Plan) -> Iterator[str]:
-    """Yield the encoders' bases whose training data neither `known_training.yaml` nor a model card names."""
+    """Yield the encoders' base models whose training data neither `known_training.yaml` nor a card lists."""
     bases = dict.fromkeys(str(base.model) for run in plan.runs if run.model for base in bases_of(run.model))
     return (model for model in bases if not model.startswith(MODEL_PREFIX) and training_of(model) is None)
 
@@ -67,7 +68,7 @@ def _training_sources(run: PlannedRun) -> Iterator[tuple[str, bool, tuple[str, .
 
 
 def _data_sets(stage: Stage, name: str) -> tuple[str, ...]:
-    """Return the known data sets that occur in a source's names; () for the generated world."""
+    """Return the known data sets that a source's names mention; () for the generated world."""
     if isinstance(stage.operation, ReadOwnTask):
         return data_sets_in(stage.operation.task)
     source = stage.operation.source if isinstance(stage.operation, ReadSource) else None

@@ -42,7 +42,7 @@ def task_of(evaluation: str, artifacts: Artifacts) -> str:
 
 
 class Sentences:
-    """Finds the sentence ids of test items. They are cached, and stay while the test set is in the store."""
+    """Finds the sentence ids of test items. Ids are cached as long as the store has the test set."""
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._artifacts = artifacts
@@ -65,7 +65,7 @@ class Sentences:
         return found
 
     def file(self, evaluation: str, evaluator: Evaluator) -> Path | None:
-        """Return the JSON file, with a checksum, that caches these ids; None if unknown or not written."""
+        """Return the JSON file, with a checksum, that caches a test set's sentence ids; None without one."""
         key = _key(task_of(evaluation, self._artifacts), evaluator)
         if key not in self._files:
             file = self._cache.file(*key)
@@ -84,7 +84,7 @@ def _key(task: str, evaluator: Evaluator) -> tuple[object, ...]:
 
 
 def shared_sentences(items: Sequence[str], ids: SentenceIds | None) -> SharedSentences | None:
-    """Return which of these items share sentences; None if the sentences of any are unknown."""
+    """Return which of these items share sentences; None if any item's sentences are unknown."""
     import numpy as np
 
     if ids is None or any(item not in ids for item in items):

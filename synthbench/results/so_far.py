@@ -19,8 +19,8 @@ def runs_so_far(plan: Plan, store: Store, missing: Collection[str]) -> Iterator[
     """Yield each run that has a learning curve or a score, and whether all its scores are in.
 
     `missing`: the identities of stages without an artifact. The curve of an unfinished training on this
-    machine ends at its newest checkpoint. Only scores, curve, variant, axes and seed are filled in. Damaged
-    artifacts are left out, since the run itself reports them.
+    machine ends at its newest checkpoint. Only scores, curve, variant, axes and seed are filled in. Runs with
+    damaged artifacts are left out: the running process reports the damage.
     """
     artifacts = Artifacts(store)
     for run in plan.runs:

@@ -48,7 +48,7 @@ class UnguessedError(UserError):
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file's cells by column; `role` is its role in the study, `name` its name there."""
+    """A file's cells by column; `role` and `name` are the file's role and name in the study."""
 
     path: Path
     role: str
@@ -56,13 +56,13 @@ class FileTable:
     columns: Mapping[Column, Sequence[Any]]
 
     def cells(self, column: Column) -> Sequence[Any]:
-        """Return a column's cells; raises UserError naming the columns if it does not exist."""
+        """Return a column's cells; raises UserError with the file's columns if there is no such column."""
         if column not in self.columns:
             raise self._refusal(f"no column {shown(column)}, only", self.columns, "one of them in", "{...}")
         return self.columns[column]
 
     def texts(self, column: Column) -> Sequence[Any]:
-        """Return the cells of a column of texts; raises UserError if one is neither text nor blank."""
+        """Return the cells of a column of texts; raises UserError if a cell is neither text nor blank."""
         cells = self.cells(column)
         wrong = next((cell for cell in cells if not (isinstance(cell, str) or is_blank(cell))), None)
         if wrong is not None:
@@ -84,8 +84,8 @@ class FileTable:
     def two_texts(self, other: Column | None) -> tuple[Column, Column]:
         """Return the two columns of a pair's texts, leaving out the column `other`.
 
-        They are the only two, or the only two with names that match, such as question1 and question2. Raises
-        UserError naming the candidates.
+        Takes the only two columns of texts, or the only two with matching names, such as question1 and
+        question2. Raises UserError with the candidates.
         """
         texts = [column for column in self.text_columns if column != other]
         if len(texts) == 2:
@@ -131,18 +131,18 @@ class FileTable:
         return [column for column, cells in self.columns.items() if _holds_texts(cells)]
 
     def section(self, key: str, value: str) -> str:
-        """Return the section of the experiment file that names what can't be guessed."""
+        """Return the line of the study in which the user gives what can't be guessed."""
         return f"`{self.role}: {{file: {self.name}, {key}: {value}}}`"
 
     def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UnguessedError:
-        """Return the error for a column that can't be guessed, with what to write."""
+        """Return the error for a column that can't be guessed, with the line to write in the study."""
         names = listed(map(shown, candidates), MOST_SHOWN)
         section = self.section("columns", columns)
         return UnguessedError(f"{self.path}: {what} {names}; name {which} the study: {section}")
 
 
 def read_table(file: Path, role: str, name: str) -> FileTable:
-    """Return a file's columns; raises one UserError if it can't be read, is no table or has no rows."""
+    """Return a file's columns; raises UserError if the file can't be read, is no table or has no rows."""
     if ending(file) not in SUFFIXES:
         advice = "write an object in each line" if ending(file) == ".json" else "save a spreadsheet as .csv"
         raise UserError(f"{file}: the name must end in {', '.join(SUFFIXES)}; {advice}")
@@ -180,7 +180,7 @@ def shown(column: Column) -> str:
 
 
 def not_in(candidates: Collection[Column], chosen: Collection[Column]) -> str:
-    """Return ", not in 'rating'" for the candidates beside the chosen columns; "" if there are none."""
+    """Return ", not in 'rating'" for candidates that were not chosen; "" if all were chosen."""
     others = [shown(column) for column in dict.fromkeys(candidates) if column not in chosen]
     return f", not in {listed(others, MOST_SHOWN, ' or ')}" if others else ""
 
@@ -242,7 +242,7 @@ def _stem(first: Column, second: Column) -> str:
 
 
 def _holds_texts(cells: Sequence[Any]) -> bool:
-    """Return whether cells are texts: neither numbers nor ids, nor a few classes."""
+    """Return whether most cells are texts of several words or not in ASCII, and not just a few classes."""
     given = [cell for cell in cells if not is_blank(cell)]
     if not given or not all(isinstance(cell, str) for cell in given):
         return False
@@ -269,5 +269,5 @@ def _holds_classes(cells: Sequence[Any]) -> bool:
 
 
 def _is_named(column: Column, names: Sequence[str]) -> bool:
-    """Return whether one of these names is a part of the column's name, as in is_duplicate."""
+    """Return whether the column's name contains one of these names, as is_duplicate contains duplicate."""
     return any(name in bare(column) for name in names)

@@ -1,8 +1,8 @@
 """Corpora in BEIR's layout: passages and queries as JSON lines, and tables of relevance judgements.
 
 Thakur et al. 2021 (arXiv 2104.08663): corpus.jsonl and queries.jsonl have `_id` and `text`, passages may have
-a `title`; qrels/SPLIT.tsv has a header and the columns query, passage and grade. Each may end in .gz. The hub
-has passages and queries as Parquet files in the folders corpus and queries, with the same columns.
+a `title`; qrels/SPLIT.tsv has a header and the columns query, passage and grade. Each file may end in .gz.
+The hub has passages and queries as Parquet files in the folders corpus and queries, with the same columns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,10 +41,10 @@ GRADE_HEADERS = ("score", "grade", "label", "relevance", "relevancy", "rel", "ju
 class CorpusSource(SourceBase):
     """A corpus in BEIR's layout: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv, each plain or as .gz.
 
-    Passages and queries may be Parquet files in folders of these names, as on the hub.
+    Passages and queries may also be Parquet files in the folders corpus and queries, as on the hub.
 
-    The corpus is read as a retrieval task, or as its passages or queries alone, which are sentences. A
-    passage is its title, if it has one, a space, and its text.
+    Gives a retrieval task, or the passages or judged queries alone as sentences. A passage's title, if any,
+    is put before its text.
     """
 
     key: ClassVar[str] = "corpus"
@@ -56,8 +56,8 @@ class CorpusSource(SourceBase):
     revision: str | None = added_field(
         None,
         pattern=f"^{COMMIT.pattern}$",
-        description="full commit hash of a hub data set. Default: the commit in the local cache, else the "
-        "newest",
+        description="full commit hash of the corpus on the hub. Default: the commit in the local cache, else "
+        "the newest",
     )
     judgements: str | None = added_field(
         None,
@@ -73,7 +73,8 @@ class CorpusSource(SourceBase):
     )
     take: Literal["task", "passages", "queries"] = Field(
         "task",
-        description="task: passages, queries and judgements; or only passages or queries",
+        description="task: passages, queries and judgements; passages: these alone; queries: judged queries "
+        "alone",
     )
     split: Split = Field("test", description="the split whose judgements are read: qrels/SPLIT.tsv")
 
@@ -93,17 +94,17 @@ class CorpusSource(SourceBase):
 
     @property
     def own_kind(self) -> RecordKind:
-        """Retrieval, or sentences."""
+        """Retrieval for the whole task, sentences for passages or queries alone."""
         return RecordKind.RETRIEVAL if self.take == "task" else RecordKind.SENTENCE
 
     @property
     def version(self) -> int:
-        """2 for a task: in version 1 the last of two judgements of a passage won."""
+        """2 for a retrieval task, else 1; version 1 of the task kept the last of repeated judgements."""
         return 2 if self.take == "task" else 1
 
     @property
     def final_split(self) -> str | None:
-        """The split that records are marked with: train for passages alone, else `split`."""
+        """The split recorded with each record: train for passages alone, else `split`."""
         return "train" if self.take == "passages" else self.split
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
@@ -150,7 +151,7 @@ class CorpusSource(SourceBase):
         return given
 
     def check_first_rows(self, roots: Roots) -> None:
-        """Raise UserError if the first rows of passages, queries or judgements have another format."""
+        """Raise UserError if the first passage or query, or any judgement, has another format."""
         for name, paths in self._files(roots).items():
             problems = Faults()
             if name.startswith(_JUDGED):
@@ -249,7 +250,7 @@ def _rows(paths: Sequence[Path], problems: Faults) -> Iterator[tuple[Path, int, 
 
 
 def _texts(paths: Sequence[Path], problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
-    """Yield each line's id and text; lines without text are counted in `content`, or faults without it."""
+    """Yield each line's id and text; a line without text is dropped, or a fault if `content` is None."""
     seen = FirstLines()
     for path, number, row in _rows(paths, problems):
         try:
@@ -284,7 +285,7 @@ def _part(row: Mapping[str, Any], key: str) -> str:
 def _judgements(paths: Sequence[Path], content: Content, problems: Faults) -> dict[str, dict[str, float]]:
     """Return each query's passages with their grades; a negative grade, as for spam, becomes 0, with a note.
 
-    A repeated judgement with the same grade is counted; one with another grade is a fault.
+    A repeated judgement with the same grade is dropped and counted; one with another grade is a fault.
     """
     found: dict[str, dict[str, float]] = {}
     first: dict[tuple[str, str], int] = {}

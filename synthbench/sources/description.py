@@ -27,11 +27,11 @@ NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPL
 
 @dataclass(frozen=True)
 class Roots:
-    """The folders where sources are searched.
+    """The folders in which sources are looked up.
 
     `data` holds the standard data sets (SentEval's). Relative file names start from `base`, the experiment
-    file's folder. `origin` is the origin of tasks whose source does not name one; None: the folder if there
-    is one, else the hub.
+    file's folder. `origin` is where standard tasks come from (folder or hub) if their source does not say.
+    None: the hub if `data` is not set and the hub has the task, else the folder.
     """
 
     data: Path | None = None
@@ -39,7 +39,7 @@ class Roots:
     base: Path = field(default_factory=Path)
 
     def find(self, name: str) -> Path:
-        """Return the expected path of a named file or folder; raises UserError if no data folder is known."""
+        """Return the path of a named file or folder; raises UserError for `data:` without a data folder."""
         if not name.startswith(IN_DATA_FOLDER):
             return path_of(RootedName(name, self.base))
         inner = name.removeprefix(IN_DATA_FOLDER)
@@ -57,10 +57,11 @@ class SourceSample(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: int = Field(ge=1, description="number of records")
-    seed: int = Field(0, ge=0, lt=2**32, description="seed of the draw")
+    seed: int = Field(0, ge=0, lt=2**32, description="random seed of the sample")
     balanced: bool = added_field(
         False,
-        description="draw equally many records of each label, or of each score if at most ten differ",
+        description="draw equally many records of each label, or of each score if there are at most ten"
+        " distinct scores",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
@@ -114,7 +115,8 @@ class SourceBase(BaseModel, WithConstants, ABC):
     converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = added_field(
         None,
         alias="as",
-        description="convert the records to this kind, before sampling; sentence: each distinct one once",
+        description="convert the records to this kind, before sampling; sentence: each distinct sentence"
+        " once",
     )
     repeats: bool = added_field(
         False,
@@ -136,7 +138,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return RecordKind(self.converted_to) if self.converted_to else self.own_kind
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the score thresholds for positives and hard negatives, if scored pairs are converted."""
+        """Return the score thresholds for converting scored pairs to pairs or triplets; otherwise {}."""
         names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
         is_scored = self.own_kind == RecordKind.SCORED_PAIR
         return thresholds(*names.get(self.record_kind, ())) if is_scored else {}
@@ -148,7 +150,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @property
     def version(self) -> int:
-        """Version of the reader; raised whenever the same files give other records."""
+        """Version of the reader; it increases whenever a change makes the same files give other records."""
         return 1
 
     @property
@@ -158,13 +160,13 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @property
     def drawn(self) -> str:
-        """A description of the random selection, "" if every record is used."""
+        """A description of the random division and sample, "" if there is neither."""
         parts = [f"divided by chance (by {self.part.by})"] if self.part is not None else []
         parts += [f"a random sample of {self.sample.size}"] if self.sample is not None else []
         return ", ".join(parts)
 
     def expected_records(self, roots: Roots) -> int | None:
-        """About how many records there will be (after conversion, at most), if known without reading."""
+        """Return about how many records are loaded (a bound after conversion); None if unknown yet."""
         if self.sample is not None:
             return self.sample.size
         own = None if self.subsets is not None else self._own_records(roots)
@@ -192,7 +194,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return roots.find(getattr(self, self.key))
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
-        """Return the files on the hub that are read; () if none are."""
+        """Return the files on the hub that the source reads; () if it reads none."""
         return ()
 
     def is_on_hub(self, roots: Roots) -> bool:
@@ -204,14 +206,14 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @abstractmethod
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the SHA-256 of each file by name, or the commit hash by hub id.
+        """Return the SHA-256 of each file by name, or the commit hash by id of the hub data set.
 
         Raises UserError naming each missing file or folder and how to get it.
         """
 
     @abstractmethod
     def _read(self, roots: Roots) -> Content:
-        """Read all records, of `own_kind`."""
+        """Read all records, before any selection or conversion; their kind is `own_kind`."""
 
     def _title(self) -> str:
         """Return this source's name for messages."""
@@ -225,7 +227,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
     def load(self, roots: Roots) -> SyntheticDataset:
         """Read, check, convert and sample the records, in source order.
 
-        Raises UserError naming every fault by file and line (the first ten, and the number of further ones).
+        Raises UserError naming each fault by file and line (the first ten, and the number of further faults).
         """
         revisions = self.fingerprint(roots)
         content = self.read(roots)
@@ -239,7 +241,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         )
 
     def read(self, roots: Roots) -> Content:
-        """Read, check, convert and sample as `load`, but without a manifest; raises UserError as it does."""
+        """Do as `load`, but without a manifest: read, check, convert and sample; the same errors."""
         content = self._read(roots)
         try:
             return self._sampled(self._converted(self._divided(self._of_subsets(content))))

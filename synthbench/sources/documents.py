@@ -34,11 +34,11 @@ _FENCE = "---\n"
 
 
 class DocumentsSource(SourceBase):
-    """A folder of Markdown, text and PDF files, or one such file, cut into passages, which are sentences.
+    """A folder of Markdown, text and PDF files, or one such file, cut into passages (sentence records).
 
-    A passage ends where a section, paragraph or sentence does. In a PDF it stays on one page. White space
-    becomes single blanks. Its id is its file, place (heading, line or page) and number there:
-    `guide.md#Install/1`.
+    A passage ends at the end of a section, paragraph or sentence. A PDF's passages stay on one page. White
+    space becomes single blanks. A passage's id is its file, its location (heading, line or page) and its
+    number at this location: `guide.md#Install/1`.
     """
 
     key: ClassVar[str] = "documents"
@@ -56,11 +56,11 @@ class DocumentsSource(SourceBase):
 
     @property
     def final_split(self) -> str | None:
-        """Train, whatever `part` is taken: passages have no judgements, and are text to train on."""
+        """Always "train", even with `part`: passages have no labels, so they only serve for training."""
         return "train"
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the hash of each file, and the versions of the libraries that decide on the passages.
+        """Return the hash of each file, and the versions of the libraries that determine the passages.
 
         Raises UserError as `load` does for files that can't be found, and for missing libraries.
         """
@@ -99,12 +99,12 @@ class DocumentsSource(SourceBase):
 
 
 def documents_in(path: Path) -> dict[str, Path]:
-    """Return the documents of a folder by relative path, in the order of names; a file is its only document.
+    """Return a folder's documents by relative path, in the order of names; for a file, only the file.
 
     Hidden files and folders are left out.
 
     Raises UserError if there are none or too many, if a link leads out of the folder, if a name is not UTF-8,
-    or if a file is too large. For a missing library it names the command that installs it.
+    or if a file is too large. If a library is missing, the error names the command that installs it.
     """
     if any(find_spec(module) is None for module in _MODULES):
         raise UserError(f"{path}: documents need libraries that are not installed: {INSTALL}")
@@ -159,7 +159,7 @@ def _passages_of(file: Path, size: int, state: tuple[int, int]) -> list[tuple[st
 
 
 def _passages(file: Path, size: int) -> Iterator[tuple[str, str]]:
-    """Yield the place and text of each passage; raises UserError for a file that can't be read."""
+    """Yield location and text of each passage; raises UserError for a file that can't be read."""
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
     ending = file.suffix.lower()

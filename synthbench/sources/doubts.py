@@ -11,7 +11,7 @@ LITTLE = 0.5
 
 
 def check_is_no_header(path: Path, first: Sequence[str], column_indices: Mapping[str, int]) -> None:
-    """Raise UserError if the first line of a file without header has a field's name in the field's column."""
+    """Raise UserError if the first line looks like a header: a field's column holds the field's own name."""
     found = [name for name, index in column_indices.items() if first[index].strip().lower() == name]
     if found:
         raise UserError(
@@ -21,13 +21,13 @@ def check_is_no_header(path: Path, first: Sequence[str], column_indices: Mapping
 
 
 class KindsOfCells:
-    """Checks that ids, subsets and labels have one type a column, since 1 and "1" would be the same."""
+    """Checks that each id, subset or label column has one type, since 1 and "1" become the same text."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[str, int]] = {}
 
     def check(self, line: int, cells: Mapping[str, object]) -> None:
-        """Raise ValueError if a cell is no text or number, or if its column began with another type."""
+        """Raise ValueError if a cell has an unsupported type or another type than its column began with."""
         for name, value in cells.items():
             if value is None or value == "":
                 continue
@@ -41,7 +41,7 @@ class KindsOfCells:
 
 
 def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> Iterator[str]:
-    """Yield a note if the records' scores use less than half of their range."""
+    """Yield a note if the records' scores span less than half of the permitted range."""
     scores = [record.score for record in records]
     low, high = score_range
     used = max(scores) - min(scores)
@@ -51,7 +51,7 @@ def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> It
 
 
 def contradictions(records: Iterable[Record]) -> Iterator[str]:
-    """Yield notes on equal pairs with different scores, and on a query's candidate with two grades."""
+    """Yield notes on equal pairs with different scores, and on candidates graded twice for one query."""
     scores: dict[tuple[str, ...], float] = {}
     num_pairs = num_queries = 0
     for record in records:
@@ -67,7 +67,7 @@ def contradictions(records: Iterable[Record]) -> Iterator[str]:
 
 
 def carriage_returns(records: Iterable[Record]) -> Iterator[str]:
-    """Yield a note if texts contain carriage returns, which doubled line ends leave."""
+    """Yield a note if texts contain carriage returns, often left over from faulty line-end conversion."""
     number = sum(any("\r" in text for text in record.texts()) for record in records)
     if number:
         yield f"{number:,} records hold a carriage return in a text"

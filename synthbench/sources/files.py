@@ -45,7 +45,7 @@ MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
 
 
 def _where(column: str) -> str:
-    """Return the key under which rows hold a column of `where`; no field has such a name."""
+    """Return the key for a `where` column in parsed rows; it differs from all field names."""
     return f"where.{column}"
 
 
@@ -76,7 +76,7 @@ class FileColumns:
 
 
 def num_rows(path: Path, *, has_header: bool) -> int | None:
-    """Return about how many rows a file has, without parsing them; None if it can't be read."""
+    """Return about how many rows a file has, without parsing them; None if the file can't be read."""
     try:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -104,8 +104,8 @@ def known_fields(kind: RecordKind) -> tuple[str, ...]:
 def read_file(path: Path, columns: FileColumns) -> Content:
     """Read a file's records; ids are file name and line, unless a column holds them.
 
-    Rows with a blank score, or of a class without a score, are dropped and counted. A note says if scores use
-    less than half of their range.
+    Rows with a blank score, or of a class without a score, are dropped and counted. A note says if scores
+    span less than half of the permitted range.
 
     Raises one UserError for all faults, with file and line: missing columns, wrong numbers of columns, bad
     scores, empty sentences, candidates without one grade each, and classes or `where` values that no row has.
@@ -196,12 +196,12 @@ def _chosen(path: Path, columns: FileColumns, content: Content, problems: Faults
 
 
 def _cell_text(value: object) -> str:
-    """Return a cell as `where` writes it: texts unchanged, other values as JSON."""
+    """Return a cell as text to compare with `where`: texts unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def rows(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
-    """Yield line numbers and values by field; raises UserError if the file has another format."""
+    """Yield each row's line number and values by field; raises UserError if the file has another format."""
     if ending(path) == ".txt":
         return ((number, {"sentence": line}) for number, line in _sentences(path))
     if ending(path) in BY_NUMBER:
@@ -216,7 +216,7 @@ def rows(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
 
 
 def _sentences(path: Path) -> Iterator[tuple[int, str]]:
-    """Return (line number, line) of a text file; raises UserError if it is a table."""
+    """Yield the number and text of each line of a text file; raises UserError if the file is a table."""
     lines = read_lines(path)
     tabs = {line.count("\t") for line in lines}
     if len(lines) > 1 and len(tabs) == 1 and 0 not in tabs:
@@ -265,7 +265,7 @@ def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[
 
 
 def parquet_rows(path: Path, picked: Collection[str | int] = ()) -> Iterator[Row]:
-    """Yield (number, row); raises UserError if the file is unreadable or a picked name has two columns."""
+    """Yield row number and row; raises UserError for an unreadable file or a picked name with two columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -314,7 +314,7 @@ def _given(value: object, name: str) -> str:
 def read_candidates(path: Path, columns: FileColumns) -> Content:
     """Read rankings from rows of one candidate each, grouped by query, or by id if a column holds it.
 
-    Without an id column, a query's id is file name and line of its first row.
+    Without an id column, a query's id is the file name and the line of the query's first row.
 
     Raises one UserError for all faults, with file and line: missing columns, bad grades, empty texts, and ids
     of two different queries.

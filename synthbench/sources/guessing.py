@@ -68,12 +68,12 @@ class Guess:
 
     @cached_property
     def language(self) -> str | None:
-        """The ISO 639-1 code of the texts' language; None if it is not sure."""
+        """The ISO 639-1 code of the texts' language; None if the language is not certain."""
         return language_of(str(text) for text in self.texts if not is_blank(text))
 
 
 def shares_of_gold(others: Collection[str]) -> dict[str, float]:
-    """Return the shares of gold's parts, which sum to 1; without dev or test if `others` has them."""
+    """Return the shares of gold's parts, which sum to 1; without dev or test if they are among `others`."""
     left = {part: share for part, share in SHARES.items() if part == "train" or part not in others}
     return {part: round(share / sum(left.values()), 4) for part, share in left.items()}
 
@@ -88,9 +88,10 @@ def guess(
 ) -> Guess:
     """Return the settings of a source that reads this file, and what was found in it.
 
-    `given` are valid settings that the user wrote, such as `columns`; they are kept. `others` are the
-    study's other sources: gold is divided into the parts that are not among them. `name` is the file's
-    name in the study, for advice only (default: its file name); `settings.file` is the path as given here.
+    `given` are valid settings that the user wrote, such as `columns`; they are kept. `others` are the study's
+    other sources: gold is divided into train, and into dev and test unless `others` has them. `name` is the
+    file's name in the study, for advice only (default: its file name); `settings.file` is the path as given
+    here.
 
     Raises one UserError if the file can't be read; UnguessedError if a column or the scores of classes can't
     be guessed, naming the candidates; UserError if gold has one class only, or too few pairs to detect
@@ -217,7 +218,7 @@ class _Scale:
 
 
 def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  # noqa: ANN401 - a column
-    """Return how a column's cells become scores in [0, 1]; raises UserError for classes of unknown scores."""
+    """Return how cells become scores in [0, 1]; raises UserError for classes without known scores."""
     cells = [cell for cell in table.cells(column) if not is_blank(cell)]
     blank = len(table.cells(column)) - len(cells)
     if not cells:
@@ -258,7 +259,7 @@ def _check_points(table: FileTable, column: Any, cells: Sequence[Any]) -> None: 
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:
-    """Return the narrowest usual range of all numbers; (minimum, maximum) if none fits or for two values."""
+    """Return the narrowest usual range that holds all numbers; (min, max) if none does or for two values."""
     low, high = min(numbers), max(numbers)
     containing = [scale for scale in SCALES if scale[0] <= low and high <= scale[1]]
     if len({*numbers}) == 2 or not containing:
@@ -301,5 +302,5 @@ def _differences_told(file: Path, num_pairs: int, share: float, informative: flo
 
 
 def _needed_pairs(points: float, share: float) -> int:
-    """Return how many pairs detect a difference of `points` if `share` of them is tested."""
+    """Return how many pairs detect a difference of `points` if `share` of the pairs is in the test part."""
     return math.ceil(round((POINTS_OF_ONE_PAIR / points) ** 2 / share, 6))

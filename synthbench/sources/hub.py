@@ -19,7 +19,7 @@ _COLUMNS = {
 
 
 def check_available(task: Task, split: Split) -> None:
-    """Raise UserError if no hub data set is known for the task, or if it is not cached and we are offline.
+    """Raise UserError if no hub data set is known for the task, or if it is not cached while offline.
 
     Sends no request; files are downloaded when they are read.
     """
@@ -69,8 +69,8 @@ def check_columns(task: Task, split: Split, paths: list[Path]) -> None:
 def read_task(task: Task, split: Split, paths: list[Path], expected: int | None) -> Content:
     """Read a task's split from the files that `resolve` returned.
 
-    `expected` is the required number of scored pairs or queries; None: the published number, 0: any. The
-    hub's files have no subsets.
+    `expected` is the required number of scored pairs or queries; None: the published number, 0: any. Records
+    from the hub have no subsets.
 
     Raises UserError for missing columns, bad scores, empty sentences and an unexpected size.
     """
@@ -112,7 +112,7 @@ def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, con
 
 
 def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of these files. `datasets` gets files, not an id: offline it would ignore the commit."""
+    """Yield the rows of these files. `datasets` gets files, not an id: offline, it ignores the commit."""
     import datasets
 
     file_format = "parquet" if paths[0].suffix == ".parquet" else "json"

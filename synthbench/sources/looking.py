@@ -21,7 +21,8 @@ TESTED = "test"
 def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
     """Yield a line for each finding: on each source first, then on parts, leaks, lengths and languages.
 
-    Gold is divided by `SHARES`, as in a short file. Raises UserError if the base lacks the texts' language.
+    Gold is divided by `SHARES`, as in a short file. Raises UserError if the base model does not know the
+    texts' language.
     """
     contents: dict[str, Content] = {}
     for name, guess in sources.items():
@@ -45,7 +46,7 @@ def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
 
 
 def _languages(sources: Mapping[str, Guess]) -> Mapping[str, list[str]]:
-    """Return the names of the sources by language, if it is recognised for sure."""
+    """Return the names of the sources by language, for languages recognised with certainty."""
     found: dict[str, list[str]] = {}
     for name, guess in sources.items():
         if guess.language is not None:
@@ -87,7 +88,7 @@ def _leaks(contents: Mapping[str, Content]) -> Iterator[str]:
 
 
 def _lengths(sources: Mapping[str, Guess], base: str) -> Iterator[str]:
-    """Yield how many texts the base truncates, or a line saying that the base is not on this machine."""
+    """Yield how many texts the base model truncates, or a line saying that it is not on this machine."""
     try:
         reader = tokenizer_and_limit(Pretrained(model=base))
     except UserError:

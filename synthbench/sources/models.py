@@ -78,12 +78,12 @@ class TaskSource(SourceBase):
 
     @property
     def is_whole_test(self) -> bool:
-        """Whether its records are all of the task's published test split."""
+        """Whether the source reads the whole published test split of its task."""
         is_all = self.subsets is None and not self.drawn and self.expected_size is None
         return is_all and self.split == "test"
 
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Return whether the task is read from a folder."""
+        """Return whether the task is read from the data folder."""
         return not self.is_on_hub(roots)
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
@@ -97,7 +97,7 @@ class TaskSource(SourceBase):
         return (hub.files_of(task, self.split),) if is_on_hub else ()
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return folder/name -> hash for each file; on the hub, data set -> commit."""
+        """Return folder/name -> SHA-256 for each file; for a task on the hub, data set -> commit."""
         task = self._task()
         if self.is_on_hub(roots):
             hub.check_available(task, self.split)
@@ -106,7 +106,7 @@ class TaskSource(SourceBase):
         return hashes({f"{task.folder}/{path.name}": path for paths in parts.values() for path in paths})
 
     def check_first_rows(self, roots: Roots) -> None:
-        """Raise UserError if the hub's file lacks a column."""
+        """Raise UserError if a file of the task on the hub lacks a column."""
         task = self._task()
         hub.check_columns(task, self.split, hub.resolve(task, self.split))
 
@@ -134,7 +134,8 @@ _Value = Annotated[str, Field(min_length=1)] | int
 class FileSource(SourceBase):
     """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text with a sentence on each line.
 
-    It is local, or part of a Hugging Face hub data set. All but Parquet may be gzipped: pairs.tsv.gz.
+    It is local, or part of a Hugging Face hub data set. All formats but Parquet may be gzipped, as in
+    pairs.tsv.gz.
     """
 
     key: ClassVar[str] = "file"
@@ -271,7 +272,7 @@ class FileSource(SourceBase):
 
     @property
     def has_scores(self) -> bool:
-        """Whether triplets have a teacher's scores; if so, a row without them is an error."""
+        """Whether triplets have a teacher's scores; if so, a row without these scores is an error."""
         if self.format is not None:
             return importer(self.format).gives_scores
         return "scores" in self.columns

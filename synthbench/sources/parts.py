@@ -18,7 +18,7 @@ _Groups = Sequence[Sequence[int]]
 
 
 class SourcePart(BaseModel):
-    """One of several parts of a source; sources that differ only in `take` share no record."""
+    """One part of a source's records; sources that differ only in `take` share no record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -85,7 +85,7 @@ class _Filling:
         self._room[split] -= 1
 
     def furthest_behind(self, classes: Sequence[str]) -> Split:
-        """Return the part furthest behind its share of these classes; of parts with room, if any have it."""
+        """Return the part furthest behind its share of these classes, of the parts with room if there are any."""
         numbers = Counter(classes)
         fitting = [split for split, room in self._room.items() if room >= len(classes)]
 

@@ -1,6 +1,6 @@
 """The text of a PDF's pages, read by pypdf in a process of its own, since the file is untrusted.
 
-The process may use a limited amount of time and memory, also after its parent was killed. It writes no file.
+The process has limits on time and memory, even if its parent is killed. It writes no file.
 pypdf opens no URL, and reads only the text of a PDF's pages: no attachment, script or form.
 """
 
@@ -20,7 +20,8 @@ OTHERWISE = "divide it, or save its text as a .txt file"
 def pages_of(path: Path, seconds: float = MOST_SECONDS) -> list[str]:
     """Return the text of each page.
 
-    Raises UserError if the file is no readable PDF, is encrypted, has no text, or passes a limit.
+    Raises UserError if the file is no readable PDF, is encrypted, has no text, or exceeds a limit on size,
+    time or memory.
     """
     if (size := path.stat().st_size) > MOST_BYTES:
         raise UserError(f"{path}: has {size / 1e6:,.0f} MB, more than {MOST_BYTES // 1_000_000}; {OTHERWISE}")
@@ -45,7 +46,7 @@ def pages_of(path: Path, seconds: float = MOST_SECONDS) -> list[str]:
 
 
 def _read(path: str) -> list[str] | str:
-    """Return the text of each page, or what is wrong."""
+    """Return the text of each page, or an error message."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 

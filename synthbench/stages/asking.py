@@ -60,12 +60,12 @@ class AskingOperation(PluginOperation[P]):
 
     @property
     def _served(self) -> ServedLLM | None:
-        """The LLM, if the run itself serves it on this machine."""
+        """The LLM, if the run itself serves it on this machine; else None."""
         settings = None if self.llm is None else self.llm.settings
         return settings if isinstance(settings, ServedLLM) else None
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return the notes that a table needs if it shows results from this data."""
+        """Return the notes that a table needs if the table shows results from this stage's data."""
         return tuple(self.plugin.table_notes())
 
     @cached_property
@@ -106,7 +106,7 @@ class Context:
 
     @property
     def runtime(self) -> Runtime:
-        """Device, threads, batch size and the like."""
+        """The runtime settings: device, threads, batch size and the like."""
         return self.work.runtime
 
     @property

@@ -34,7 +34,7 @@ class AuditLabels(Operation):
 
     @property
     def component(self) -> str:
-        """The judge: "gold", the oracle's name, "sheets", or "blank sheet" without one."""
+        """The judge: "gold", the oracle's name, "sheets", or "blank sheet" if there is no judge."""
         if self.plan.gold is not None:
             return GOLD
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")

@@ -62,7 +62,7 @@ class PluginOperation(Operation, Generic[P]):
 
 
 def checked_outputs(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
-    """Yield a method's output; raises UserError unless each is a record of its kind or a Unit."""
+    """Yield a method's output; raises UserError unless each is a record of `kind`, or a Unit of these."""
     wanted = f"`generate` must yield records of kind {kind}, Failures, or Units of them"
     if not isinstance(made, Iterable):
         raise UserError(f"{name}: {wanted}; it returned {_shown(made)}")

@@ -173,7 +173,7 @@ def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]
 
 
 def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDataset]:
-    """Read the training data; raises UserError for an empty part, since the row's name would mislead."""
+    """Read the training data; raises UserError for an empty part, since the row is named after its parts."""
     found = {name: read_dataset(folder) for name, folder in _named(inputs, DATA)}
     for name, dataset in zip(names or found, found.values(), strict=True):
         if not len(dataset):
@@ -192,7 +192,7 @@ class Select(Operation):
     candidates: tuple[Mapping[str, Any], ...]
 
     def config(self) -> Mapping[str, Any]:
-        """Return the settings that each candidate tries."""
+        """Return the training settings of each candidate."""
         return {"candidates": [dict(chosen) for chosen in self.candidates]}
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:

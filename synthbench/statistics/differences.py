@@ -135,9 +135,10 @@ def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -
     """Return `row` minus `other` with the noise between seeds; None if that is unknown or a score is NaN.
 
     Welch's test (1947), with a row that does not depend on the seed as a constant. `is_paired`: by design,
-    seeds redraw data that both rows use; then a paired t-test over the differences by seed, for which both
-    rows need the same seeds. The noise is unknown with a single seed, or if no seed changes any score: coarse
-    scores, such as accuracies on a small set, are often equal by chance, and t would take that for certainty.
+    seeds redraw data that both rows use. Then the test is a paired t-test over the differences by seed, and
+    both rows need the same seeds. The noise is unknown with a single seed, or if no seed changes any score:
+    coarse scores, such as accuracies on a small set, are often equal by chance, and t would take that for
+    certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None

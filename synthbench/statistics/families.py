@@ -1,6 +1,6 @@
 """Simultaneous p values and intervals for a family of comparisons (single-step max-t).
 
-A family errs if it calls a difference real whose true value is 0. At most 5 % of families err.
+A family errs if it calls any difference real although the true difference is 0. At most 5 % of families err.
 """
 
 import math
@@ -128,7 +128,7 @@ def _critical(tail: Tail, number: int) -> float:
 
 
 def _two_sided(z: float) -> float:
-    """Return the probability that a normal deviate is at least z in size."""
+    """Return the probability that a normal deviate's absolute value is at least z."""
     return math.erfc(z / math.sqrt(2))
 
 

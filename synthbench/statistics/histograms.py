@@ -35,13 +35,13 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def levels(reference: Sequence[int]) -> tuple[int, ...]:
-    """Return the fine bins that hold the reference's distinct scores; () unless 2 to `MOST_LEVELS` do."""
+    """Return the fine bins that hold reference scores, if there are 2 to `MOST_LEVELS` such bins; else ()."""
     held = tuple(number for number, count in enumerate(reference) if count)
     return held if 1 < len(held) <= MOST_LEVELS else ()
 
 
 def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
-    """Return the Kullback-Leibler divergence from the reference, in nats.
+    """Return the Kullback-Leibler divergence of the counts from the reference's counts, in nats.
 
     Computed over `BINS` bins or, if the reference has classes or grades (`levels`), over one bin for each.
     These bins end halfway between classes, so a soft score counts as the nearest class.

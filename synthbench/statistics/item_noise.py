@@ -25,7 +25,7 @@ SMALLEST_SHARE = 1e-9
 class Influences:
     """The influence of each test item on a row's score by seed: `values` of shape (seeds, items).
 
-    A row that does not depend on the seed has one line, and `is_seeded` is False.
+    If a row does not depend on the seed, `values` has one line and `is_seeded` is False.
     """
 
     values: "Array"
@@ -150,7 +150,7 @@ def item_variances(
 
 @dataclass(frozen=True, eq=False)
 class _Union:
-    """The items of several test sets, one set after the other, clustered: alone, by sentence, by component.
+    """The items of several test sets in sequence, in three clusterings: single, by sentence, by component.
 
     Influences are weighted so that their sum of squares is the squared error of the mean over the sets.
     """
@@ -199,7 +199,7 @@ class _Union:
 
     @cached_property
     def _same(self) -> SharedSentences | None:
-        """The items' ids, treated as sentences that sets can share; None for one set, or without ids."""
+        """The items' ids, as sentences that several sets can share; None for one set, or without ids."""
         import numpy as np
 
         if len(self.sets) == 1 or all(each.ids is None for each in self.sets):
@@ -215,7 +215,7 @@ class _Union:
 
     @cached_property
     def _shared(self) -> SharedSentences | None:
-        """What items can share: sentences, and ids across sets; None if neither is known."""
+        """Each item's sentences, and its id (if sets share ids) as one more; None if neither is known."""
         import numpy as np
 
         known = [each.sentences or _nothing(each) for each in self.sets]

@@ -36,8 +36,8 @@ def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
     """Return Kendall's tau-b and Spearman's rho of the rows' mean scores, and the order of clear pairs.
 
     A pair of rows is clear if the 95 % interval of its difference on the test set `people` excludes 0. The
-    third measure is the share of clear pairs that the test set `other` puts in the same order; NaN without
-    any.
+    third measure is the share of clear pairs that the test set `other` puts in the same order; NaN if no pair
+    is clear.
 
     Intervals are percentiles of a bootstrap that draws the items of each test set, the same for all rows, and
     each row's seeds. Resampling adds noise to noisy scores, which biases the intervals to lower agreement.

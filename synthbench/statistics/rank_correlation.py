@@ -50,7 +50,7 @@ class _Ranks:
         self.ranks = self._spread((starts + ends) / (2 * len(values)))
 
     def mean_above(self, weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Return for each value the sum of greater values' weights and half of equal values', over n."""
+        """Return for each value: (weights of greater values + half the weights of equal values) / n."""
         import numpy as np
 
         below = np.concatenate([[0.0], np.cumsum(weights[self._order])])

@@ -1,6 +1,6 @@
 """Test items that share sentences: the variance of a sum over them (Aronow, Samii and Assenova 2015).
 
-Items that hold the same sentence err together, so they tell less than as many independent items.
+Items that hold the same sentence err together, so they tell less than the same number of independent items.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class SharedSentences:
 
     @classmethod
     def union(cls, sets: "Sequence[SharedSentences]") -> "SharedSentences":
-        """Return the items of several test sets, one after the other; a sentence has one integer in all."""
+        """Return the items of several test sets in sequence; equal integers name the same sentence."""
         import numpy as np
 
         starts = np.cumsum([0, *(each.num_items for each in sets)])
@@ -71,7 +71,7 @@ class SharedSentences:
     def sums_by_component(self, values: "Array") -> "Array":
         """Return for each component the sum over its items: (lines, items) to (lines, components).
 
-        Items that share a sentence are in one component, and so are items that a chain of such items joins.
+        Two items are in one component if they share a sentence, or if a chain of such items connects them.
         """
         import numpy as np
 

@@ -18,8 +18,9 @@ _NO_FOLDER = ": no folder "
 
 @dataclass(frozen=True)
 class Suite:
-    """Standard tasks with their evaluator; also the .jsonl files of the data folder's subfolder `files`.
+    """A named group of standard tasks with their evaluator.
 
+    `files`: subfolder of the data folder whose other .jsonl files are test sets, too; "" for none.
     `of_pairs`: another evaluator for test sets of scored pairs, "" for the same. The printed columns are
     `counts` (title -> name of a score, or num_items) and `columns` (title -> name of a score in [0, 1]; empty
     for tasks without it). `needs` describes the data folder in messages.
@@ -36,7 +37,7 @@ class Suite:
     """The tasks whose average is printed, by the field's convention; (): all tasks."""
 
     def average_over(self, found: "Iterable[str]") -> tuple[str, ...]:
-        """Return the found tasks that the average includes; () if they are fewer than two."""
+        """Return those of the tasks `found` that the average includes; () if fewer than two."""
         names = tuple(name for name in found if name in (self.averaged or self.tasks))
         return names if len(names) > 1 else ()
 
@@ -89,8 +90,8 @@ def find_tasks(
 ) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
     """Return the suite's test sets in the folder `data` or on the hub, and why the others are missing.
 
-    Both are by task name. Raises UserError if the suite is unknown, if the folder or all tasks are
-    missing, or if a task is faulty.
+    Both results are mappings by task name. Raises UserError if the suite is unknown, if the folder or all
+    tasks are missing, or if a task is faulty.
     """
     from synthbench.sources.description import Roots
 
@@ -125,7 +126,7 @@ def find_tasks(
 
 
 def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
-    """Yield the suite's test sets by name: its tasks, and matching files of the data folder."""
+    """Yield the suite's test sets by name: its tasks, and files in the data folder's subfolder."""
     from synthbench.sources.models import FileSource, TaskSource
 
     for name in suite.tasks:
@@ -163,11 +164,11 @@ def _check_folder(suite: Suite, data: Path | None) -> None:
 
 
 def _absence(name: str, data: Path | None, error: UserError) -> str:
-    """Return a short reason why a task is missing; the source's own message is about experiment files."""
+    """Return a short reason why a task is missing, without the error's advice for experiment files."""
     from synthbench.sources.tasks import TASKS
 
-    task = TASKS[name]
-    if data is None and not task.hub_id:
+    task = TASKS.get(name)
+    if task is None or (data is None and not task.hub_id):
         return error.messages[0].partition("; ")[0]
     if data is None:
         return f"{name}: {task.hub_id} is not in the local cache, and the hub clients are set to offline"

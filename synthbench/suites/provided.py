@@ -28,7 +28,7 @@ def find_provided_tasks(
 ) -> "tuple[TaskProvider, Mapping[str, SyntheticDataset]]":
     """Return the evaluator and the test items of each of its tasks.
 
-    Raises UserError if the evaluator provides no tasks, has none of this name, or their data are missing.
+    Raises UserError if the evaluator provides no tasks, or none of this name, or if their data are missing.
     """
     from synthbench.plugins.loading import component
     from synthbench.plugins.task_providers import TaskProvider

@@ -58,10 +58,10 @@ class Scored:
 
 
 def score(asked: Scoring, runtime: "Runtime", progress: "Progress") -> Scored:
-    """Score an encoder or cross-encoder on the test sets of a suite; missing ones are named and left out.
+    """Score an encoder or cross-encoder on the test sets of a suite; report and skip missing test sets.
 
-    Raises UserError if the model can't be loaded or may not run its code, if the suite is unknown or needs an
-    encoder, or if no test set is found.
+    Raises UserError if the model can't be loaded or may not run its code, if the device lacks the precision,
+    if the suite is unknown or needs an encoder, or if no test set is found.
     """
     from synthbench.models.artifact import model_fingerprint
     from synthbench.models.interfaces import Encoder
@@ -108,7 +108,7 @@ def _found(
 def _saved_vectors(
     suite: str, identity: Mapping[str, str], progress: "Progress"
 ) -> "Iterator[StoredVectors | None]":
-    """Yield the vectors that a stopped evaluation saved; remove them once this one has ended.
+    """Yield storage for vectors, with those that a stopped evaluation saved; empty it after a success.
 
     Yields None if another process runs the same evaluation, or the folder can't be written to.
     """

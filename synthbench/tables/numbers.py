@@ -39,7 +39,7 @@ def _number_of_text(text: str) -> float:
 
 
 def whole_number_in(text: str) -> int:
-    """Return a text as a whole number; raises ValueError if it is none, as `number_in` does."""
+    """Return the whole number that a text holds; raises ValueError unless it is [-]digits in ASCII."""
     found = text.strip(_BLANKS)
     if not _WHOLE.fullmatch(found):
         raise ValueError(f"{text!r} is not a whole number")

@@ -28,8 +28,8 @@ def ending(name: str | Path) -> str:
 def open_text(path: Path, *, newline: str = "\n", errors: str = "strict") -> TextIO:
     """Open a UTF-8 file as a text stream, unpacked if its name ends in .gz.
 
-    Raises UserError, also later during reading, if the file can't be read, is UTF-16, is damaged or cut off,
-    if it is compressed without a name in .gz or the other way round, or if it unpacks to more than
+    Raises UserError, also later during reading, if the file can't be read, is UTF-16, damaged or cut off, if
+    it is compressed but not named .gz or named .gz but not compressed, or if it unpacks to more than
     `MOST_TIMES` its size and 100 MB.
     """
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline=newline, errors=errors)

@@ -96,7 +96,7 @@ def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, h
 
 @dataclass(frozen=True)
 class LiveNames:
-    """The names of live runs: their MLflow experiment, the result's title, and its hash `request`."""
+    """The names of live runs: MLflow experiment, title, and `request`, the hash of file and overrides."""
 
     experiment: str
     title: str

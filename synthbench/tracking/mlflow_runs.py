@@ -188,7 +188,7 @@ class RunWriter:
         return reusable
 
     def _run_digest(self, run: RunResult) -> str:
-        """Return a hash of everything recorded for a run, which includes names that depend on other runs."""
+        """Return a hash of all that is recorded for a run; names of settings in it depend on other runs."""
         recorded = json.dumps([run_digest(run), self.settings.run(run)], sort_keys=True)
         return f"{LAYOUT}-{hashlib.sha256(recorded.encode()).hexdigest()}"
 
@@ -228,7 +228,7 @@ class RunWriter:
         return _runs_of(self.client, self.experiment_id, identity, kind)
 
     def _replaced(self) -> list[str]:
-        """Return the identities of the request's incomplete results, which this one replaces."""
+        """Return the identities of incomplete results of the same request, which this result replaces."""
         incomplete = self.client.search_runs(
             [self.experiment_id], f"tags.`{INCOMPLETE_TAG}` = 'true'", max_results=MAX_RUNS
         )
@@ -236,7 +236,7 @@ class RunWriter:
         return [tags[EXPERIMENT_TAG] for tags in same if tags[EXPERIMENT_TAG] != self.result.identity]
 
     def _create(self, name: str, kind: str, tags: Mapping[str, str], seconds: float = 0.0) -> tuple[str, int]:
-        """Create a run that took `seconds` and ended now; return its id and its end time in milliseconds."""
+        """Create a run that took `seconds` and ended now; return its id and end time (ms since 1970)."""
         all_tags = {KIND_TAG: kind, EXPERIMENT_TAG: self.result.identity, **tags}
         ended = time.time_ns() // 1_000_000
         start = ended - round(1000 * seconds) if math.isfinite(seconds) else ended

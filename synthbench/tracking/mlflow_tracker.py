@@ -157,7 +157,7 @@ class MlflowTracker:
             return _read_result(client, fitting[before].info.run_id)
 
     def addresses(self, experiment: str = "") -> Addresses:
-        """Return the addresses in MLflow's UI of the result logged last, of one experiment or ("") of any.
+        """Return the addresses in MLflow's UI of the experiment's last logged result; "": of any experiment.
 
         Prefers a result without overrides; without a finished result, returns the address of the live run.
         Raises UserError if there is neither, or if MLflow can't be reached.
@@ -272,7 +272,7 @@ class MlflowTracker:
         return _page(experiment_id, run_id)
 
     def _finished(self, client: "MlflowClient", experiment: str) -> list["Run"]:
-        """Return an experiment's ("": all) finished parent runs, newest first; raises UserError if none."""
+        """Return the finished parent runs of an experiment ("": of all), newest first; UserError if none."""
         found = _known(client, experiment)
         if not found:
             hint = did_you_mean(experiment, [one.name for one in _known(client, "")])
@@ -350,7 +350,7 @@ def _quoted(experiment: str) -> str:
 
 
 def _no_such_result(experiment: str, names: Sequence[str]) -> str:
-    """Return the message that lists the existing results; `names`: of the parent runs, newest first."""
+    """Return the error message that lists existing results; `names` are the parent runs', newest first."""
     shown = listed((f"'{name}'" for name in dict.fromkeys(names)), NAMES_SHOWN)
     return (
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "

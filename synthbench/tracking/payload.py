@@ -62,7 +62,7 @@ def run_digest(run: RunResult) -> str:
 
 
 def experiment_digest(result: ExperimentResult) -> str:
-    """Return a hash of a result, without computing time and environment."""
+    """Return a hash of a result, without computing time, environment and paths."""
     content = result.model_dump(
         mode="json",
         exclude={

@@ -12,14 +12,14 @@ from synthbench.base.redaction import MASK, is_secret, masked, without_secrets
 from synthbench.reporting.results import ExperimentResult
 
 _SETTINGS = frozenset({"parameters", "chosen", "settings", "table", "environment"})
-"""Fields that map names to values: a secret's value is removed with its name."""
+"""Fields that map names to values: entries with a secret's name are removed."""
 _OF_DATA = frozenset({"excerpts", "side_by_side", "history", "item_noise"})
-"""Fields with sentences of training data or plain figures; they stay unchanged."""
+"""Fields of training sentences or figures, in which no secrets are looked for."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def mask_password_of(uri: str, text: str) -> str:
-    """Return `text` with the password of `uri`, plain or quoted, and other secrets masked."""
+    """Return `text` with secrets masked, among them the password of `uri`, plain or percent-encoded."""
     try:
         password = urlsplit(uri).password or ""
     except ValueError:
@@ -38,7 +38,7 @@ def mask_override(text: str) -> str:
 
 
 def redacted(result: ExperimentResult) -> ExperimentResult:
-    """Return the result without secrets: settings with secret names removed, texts and overrides masked."""
+    """Return the result without secrets: secret settings removed, secrets in texts and overrides masked."""
     changes = {
         "source": _redacted_yaml(result.source),
         "overrides": tuple(map(mask_override, result.overrides)),
@@ -70,7 +70,7 @@ def _in_field(value: Any) -> Any:  # noqa: ANN401 - of whatever type a field is
 
 
 def _redacted_yaml(text: str) -> str:
-    """Return YAML text, rewritten without secrets if it has any; "" if it is no YAML."""
+    """Return YAML text without secrets, or "" if it is no YAML; if keys were removed, it is rewritten."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

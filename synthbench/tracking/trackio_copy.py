@@ -30,10 +30,10 @@ def is_wanted() -> bool:
 
 
 def copy_to_trackio(result: ExperimentResult, home: Path) -> None:
-    """Copy each run of a result that was not copied before; the result must be without secrets.
+    """Copy those runs of a result that were not copied before; the result must be without secrets.
 
-    A project for the experiment, a group for each row, a run for each seed. Raises UserError if Trackio
-    refuses.
+    Trackio gets a project for the experiment, a group for each row, and a run for each seed. Raises
+    UserError if copying fails.
     """
     copied = home / "trackio"
     copied.mkdir(parents=True, exist_ok=True)

@@ -29,8 +29,8 @@ class View:
     """One saved view of the runs with the tags `tags`, named "title: name" in the UI's menu.
 
     `settings` and `metrics` are the table's columns. The parallel coordinates show `coordinates` (settings
-    that name a run's row) and `charts` (metrics); each of `charts` also gets a bar chart. The sections of
-    the metrics `others` are collapsed.
+    that name a run's row) and `charts` (metrics); the first `CHARTS_MOST` of `charts` also get a bar chart
+    each. The sections of the metrics `others` are collapsed.
     """
 
     name: str

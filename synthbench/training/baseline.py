@@ -21,7 +21,7 @@ class Baseline(Trainer):
 
     scorer: Literal["jaccard", "jaccard-pairs", "constant"] = Field(
         description="jaccard: share of words in both sentences among the words in either; jaccard-pairs:"
-        " the same, with pairs of letters as the words of scripts without spaces; constant: the same score"
+        " the same, but in scripts without spaces, pairs of letters count as words; constant: the same score"
         " for every pair, so that the evaluator `pairs` measures the majority class"
     )
 

@@ -127,7 +127,7 @@ def last_step(num_steps: int, until: float) -> int:
 
 
 def pause_of(history: History) -> dict[str, Any] | None:
-    """Return the log entry of the last pause, its score under DEV_SCORE; None without a score at a pause."""
+    """Return the last pause's log entry, with the pause's score as DEV_SCORE; None if no pause was scored."""
     scored = [entry for entry in history if PAUSED_SCORE in entry]
     return {**scored[-1], DEV_SCORE: scored[-1][PAUSED_SCORE]} if scored else None
 

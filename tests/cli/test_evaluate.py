@@ -216,6 +216,14 @@ def test_the_folder_may_directly_hold_the_reranking_files(tmp_path: Path) -> Non
     assert list(find_tasks("reranking", tmp_path / "reranking")[0]) == ["own"]
 
 
+def test_a_file_of_rankings_that_is_a_folder_is_named_as_missing(tmp_path: Path) -> None:
+    _reranking_file(tmp_path)
+    (tmp_path / "reranking" / "mine.jsonl").mkdir()
+    found, missing = find_tasks("reranking", tmp_path)
+    assert list(found) == ["own"]
+    assert "mine.jsonl" in missing["mine"]
+
+
 def test_a_reranking_task_is_recognised_by_its_name_and_size(tmp_path: Path) -> None:
     _reranking_file(tmp_path, "SciDocsRR")
     with refused("2", "3978"):

@@ -129,6 +129,7 @@ def test_a_row_may_end_with_its_data(asking: ExperimentFile, store: Store) -> No
     (run,) = result.runs
     assert [(each.part, each.num_records) for each in run.datasets] == [("silver", 4)]
     assert (run.scores, len(result.costs), result.has_scores) == ((), 1, False)
+    assert run.seconds > 0
 
 
 def test_missing_data_give_no_result(asking: ExperimentFile, store: Store) -> None:

@@ -171,7 +171,7 @@ def _correlation(scores: Sequence[float], end: Sequence[float]) -> float | None:
 
 
 def _grid(found: EarlyDevs) -> Grid:
-    """Return a table of the rows by share of the steps in percent, with enough digits for all points."""
+    """Return a table: a line per row, a column per share of the steps, in percent with enough digits."""
     digits = 0
     while any(len({_percent(point, digits) for point in row.points}) < len(row.points) for row in found.rows):
         digits += 1

@@ -1,4 +1,4 @@
-"""The section of labellers: what their labels are worth against gold, and what they cost."""
+"""The report's section on labellers: agreement of their labels with gold, biases, and costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ _Judged = Mapping[str, "tuple[AuditResult, LabelQuality]"]
 
 
 def labels_section(analysis: Analysis) -> ReportSection | None:
-    """Return the section with a block per audit that compared labels with gold; None without any."""
+    """Return the section with a block per audit that compared labels with gold; None without such audits."""
     judged: dict[str, dict[str, tuple[AuditResult, LabelQuality]]] = {}
     for each in analysis.result.audits:
         if each.audit is not None and each.audit.quality is not None:
@@ -40,7 +40,7 @@ def labels_section(analysis: Analysis) -> ReportSection | None:
 
 
 def labels_block(name: str, rows: _Judged) -> Block:
-    """Return the block of one audit: quality, biases, costs and agreement of the labels of each row."""
+    """Return one audit's block: quality, biases and costs of labels per row, and agreement between rows."""
     qualities = {row: quality for row, (_, quality) in rows.items()}
     grids = [*quality_grids(qualities), _costs(rows)]
     if len(rows) > 1:
@@ -111,7 +111,7 @@ def _costs(rows: _Judged) -> Grid:
 
 
 def _agreement(labels: "Mapping[str, LabelQuality]") -> Grid:
-    """Return the rank correlation and the kappa of every two labellers."""
+    """Return a grid with the rank correlation and kappa between every two labellers."""
     from synthbench.auditing.quality import agreement_of_labels
 
     body = []

@@ -1,4 +1,4 @@
-"""The notes below the table of scores, in order, and the notes on seeds, noise and marks."""
+"""Notes on the table of scores: all of them, those below the table, and those below its figures."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _OTHER_SEEDS = "[n=...]: another number of seeds."
 
 
 def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return all notes of the table."""
+    """Return all notes on the table, in the order of printing."""
     result = analysis.result
     notes = (
         *world_warning(result),
@@ -61,9 +61,9 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]:
-    """Return at most three notes, each a few sentences: how to read the cells, claims, warnings.
+    """Return at most three notes to print below the table, as sentences: how to read cells, claims, warnings.
 
-    A sentence that is also in `table_notes` has the same text there.
+    A sentence that `table_notes` also has is worded the same in both.
     """
     reading = (*_metrics(table), *_cells_note(table, analysis), *_marks(table), *published_legend(table))
     beware = (*_beware(table, analysis), *registration_line(analysis.result.registration))
@@ -71,7 +71,7 @@ def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]
 
 
 def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return at most three notes of a figure, which shows intervals instead of ± and bold."""
+    """Return at most three notes for figures, which show intervals instead of ± and bold."""
     reading = (*_metrics(table), *_intervals(table, analysis))
     groups = (reading, tuple(_marks(table)), _beware(table, analysis))
     return tuple(" ".join(group) for group in groups if group)
@@ -236,7 +236,7 @@ def _item_counts(table: Table, index: int) -> list[str]:
 
 
 def _not_comparable(table: Table) -> Iterator[str]:
-    """Name the columns whose rows were scored on different items or by different metrics."""
+    """Name the columns whose rows were scored on different numbers of items or by different metrics."""
     for index, column in enumerate(table.columns):
         texts = _item_counts(table, index)
         if not column.is_average and len(texts) > 1:
@@ -260,7 +260,7 @@ def _undefined(analysis: Analysis) -> Iterator[str]:
 
 
 def _not_found(analysis: Analysis) -> Iterator[str]:
-    """Name the test sets in the table's options that were not scored."""
+    """Name the table's test sets that were not scored, and the averages left out for this reason."""
     options = analysis.options
     scored = {name for one in analysis.measurements for name in one.names}
     named = (name for name in options.columns or analysis.result.tasks if name not in options.averages)

@@ -1,4 +1,4 @@
-"""A paper's values beside ours: whether they are comparable, and the marks and notes if not."""
+"""Published values beside our scores: whether they are comparable, with marks and notes on differences."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Shown = tuple[Row, str, PublishedCell]
 
 @dataclass(frozen=True)
 class _MeasuredCell:
-    """One of our cells: its runs, their scores (on every test set of an average), and the overrides."""
+    """What we measured for a cell: runs, their scores (for an average, on every test set), and overrides."""
 
     runs: Sequence[RunResult]
     scores: Sequence[TaskScores]
@@ -39,7 +39,7 @@ class _MeasuredCell:
 
 
 def published_cells(key: RowKey, runs: Runs, analysis: Analysis) -> Iterator[PublishedCell | None]:
-    """Yield the paper's value for each column of a row; None if it printed none."""
+    """Yield the published value for each column of a row; None for a column without a published value."""
     options = analysis.options.published
     for source in analysis.columns:
         value = None if options is None else _value(key, source, options, analysis)
@@ -99,7 +99,7 @@ def _refusal(value: PublishedValue, measured: _MeasuredCell) -> str:
 
 
 def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[MeasurementDifference]:
-    """Yield how our measurement differs from the paper's; conditions unknown in old results do not count."""
+    """Yield how our measurement differs from the paper's, skipping conditions that our result lacks."""
     # Overrides that left these runs unchanged affected only other rows.
     changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
     if changes and not all(run.is_of_file for run in measured.runs):
@@ -115,7 +115,7 @@ def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[Mea
 
 
 def _others(published: str, models: Iterable[str]) -> str:
-    """Return our models, joined by "and", if any is not the published one; else ""."""
+    """Return our models, joined by "and", if any differs from the published model; else ""."""
     names = sorted({*models} - {""})
     is_other = published and any(not _is_same(published, name) for name in names)
     return " and ".join(names) if is_other else ""
@@ -150,7 +150,7 @@ def _other_settings(value: PublishedValue, scores: Sequence[TaskScores]) -> Iter
 
 
 def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str]:
-    """Yield differences in the scored items or in the treatment of their subsets."""
+    """Yield differences in the number or choice of test items, or in averaging over subsets."""
     counts = {score.num_items for score in measured.scores}
     if value.n is not None and not measured.is_average and counts != {value.n}:
         yield f"{value.n} items published, {' and '.join(map(str, sorted(counts)))} here"
@@ -164,7 +164,7 @@ def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str
 def _differences_of_parts(
     parts: Mapping[str, Sequence[MeasurementDifference]], own: Sequence[MeasurementDifference]
 ) -> Iterator[MeasurementDifference]:
-    """Yield the differences of an average's columns (`parts`: title -> differences) that are not in `own`."""
+    """Yield the column differences of an average's test sets, `parts` by title, that `own` does not have."""
     titles: dict[str, list[str]] = {}
     for title, found in parts.items():
         for difference in found:
@@ -174,7 +174,10 @@ def _differences_of_parts(
 
 
 def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
-    """Yield the sources of published values, differing conditions, and the meaning of marks."""
+    """Yield notes on published values: sources, differing conditions, marks, and values left out.
+
+    If `are_wanted`, also say when the table has no published value.
+    """
     found = [
         (row, column.title, cell)
         for row in table.rows
@@ -206,7 +209,7 @@ def published_legend(table: Table) -> Iterator[str]:
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
-    """Yield a text per difference in rows, with its rows unless all have it; then one text on all columns."""
+    """Yield a text per difference in rows, naming the rows unless all differ; then one on all columns."""
     columns: dict[str, None] = {}
     for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
         having = [each for each in shown if difference in each[2].differences]
@@ -220,7 +223,7 @@ def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
 
 
 def amount_notes(analysis: Analysis) -> Iterator[str]:
-    """Yield row by row the number of records (mean over seeds), with the paper's in brackets."""
+    """Yield, per row and part of its data, our mean number of records over seeds, and the published one."""
     options = analysis.options.published
     if options is None:
         return
@@ -242,7 +245,7 @@ def amount_notes(analysis: Analysis) -> Iterator[str]:
 def _published_amounts(
     values: Sequence[PublishedValue], wanted: tuple[str | None, str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield (part of the data, number of records) as the paper printed it for this row and column."""
+    """Yield (part of the data, published number of records) for the row and column `wanted`."""
     for value in values:
         column, mark, part = value.column.partition(PART_MARK)
         if value.metric == "count" and mark and (value.row, column) == wanted:

@@ -14,7 +14,7 @@ MOST_CHARACTERS = 300
 
 
 def registration_line(registered: Registered | None) -> Iterator[str]:
-    """Say whether comparisons were declared before the first score, or what has changed since."""
+    """Say whether comparisons were declared before the first score, or what changed after that score."""
     if registered is None:
         yield NOT_REGISTERED
         return
@@ -84,7 +84,7 @@ def _declared(earlier: Earlier) -> str:
 
 
 def _cut(texts: Iterable[str], number: int = 0) -> list[str]:
-    """Return the first texts, then "N more"; `number` is the total if `texts` are not all."""
+    """Return the first texts, shortened, then "N more"; `number` is the total if `texts` has only some."""
     listed = [text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…" for text in texts]
     more = max(number, len(listed)) - MOST_NAMED
     return [*listed[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]

@@ -10,7 +10,7 @@ MOST_NOTES = 3
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts; the first column names the rows, `foot` follows below a rule."""
+    """A table of strings; its first column names the rows, and the lines of `foot` stand below a rule."""
 
     header: Line
     body: tuple[Line, ...]
@@ -20,7 +20,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """Grids under one title, with notes: one float in LaTeX. Without grids, only the title is printed.
+    """Grids under one title, with notes. Without grids, only the title is printed.
 
     `notes` are in order of importance, the most important first.
     """
@@ -31,7 +31,7 @@ class Block:
 
     @property
     def first_notes(self) -> tuple[str, ...]:
-        """The notes below the block."""
+        """The notes printed below the block: at most three."""
         return self.notes[:MOST_NOTES]
 
     def heading(self, grid: Grid) -> str:
@@ -42,7 +42,7 @@ class Block:
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The CSV file of a section, its numbers at full precision: column names and lines."""
+    """Content of a section's CSV file: column names, and lines with numbers at full precision."""
 
     fields: Sequence[str]
     lines: Sequence[Sequence[object]]
@@ -50,7 +50,7 @@ class CsvTable:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of a report: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
+    """A section of a report: files NAME.tex, NAME.md and NAME.csv, and a part of the HTML page.
 
     `notes` apply to all blocks, the most important first. Without blocks there is only a CSV file.
     """
@@ -64,18 +64,18 @@ class ReportSection:
 
     @property
     def first_notes(self) -> tuple[str, ...]:
-        """The notes below the section's tables."""
+        """The notes printed below the section's tables: at most three."""
         return self.notes[:MOST_NOTES]
 
     @property
     def further_notes(self) -> tuple[str, ...]:
-        """The notes for the separate file; a block's notes begin with its title."""
+        """The remaining notes, for the separate file; each note of a block begins with the block's title."""
         of_blocks = (f"{each.title}: {note}" for each in self.blocks for note in each.notes[MOST_NOTES:])
         return (*self.notes[MOST_NOTES:], *of_blocks)
 
 
 def each_once(parts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return each note once, in the first part that has it; parts without notes of their own are dropped."""
+    """Return each note once, in the first part that has it; parts left without notes are dropped."""
     found: dict[str, list[str]] = {}
     known: set[str] = set()
     for title, notes in parts.items():

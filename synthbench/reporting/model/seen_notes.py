@@ -11,7 +11,7 @@ MOST_ROWS = 4
 
 
 def seen_notes(result: ExperimentResult) -> Iterator[str]:
-    """Yield a sentence for each model behind the rows that was trained on data of the table."""
+    """Yield a warning for each model behind the rows that was trained before on data of the table."""
     rows = {row.label for row in rows_of(result)}
     return (f"{SEEN_MARK} {sentence}" for sentence in seen_sentences(result.seen, rows))
 
@@ -33,7 +33,7 @@ def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str
 
 
 def _named(seen: Iterable[SeenData], *, is_test: bool) -> str:
-    """Return the names with their known data sets: "Quora (Quora question pairs), nli (SNLI, MultiNLI)"."""
+    """Name sources or test sets with data sets: "Quora (Quora question pairs), nli (SNLI, MultiNLI)"."""
     sets: dict[str, list[str]] = {}
     for each in seen:
         if each.is_test is is_test:

@@ -8,8 +8,8 @@ from synthbench.reporting.results import RunResult
 def share_draws(runs: Sequence[RunResult], others: Sequence[RunResult]) -> bool:
     """Return whether seeds redraw data of both rows, so that their scores go up and down together.
 
-    True if the rows have two or more common seeds and, at each, a stage behind both rows' data that no other
-    common seed uses. A draw made once for all seeds does not pair rows, nor do equal seeds by themselves.
+    True if the rows have two or more common seeds, and at each of these seeds both rows' data come from
+    a stage that no other common seed uses. Neither equal seeds nor a draw made once for all seeds pair rows.
     """
     ours, theirs = _stages_by_seed(runs), _stages_by_seed(others)
     shared = {seed: ours[seed] & theirs[seed] for seed in ours.keys() & theirs.keys()}

@@ -1,4 +1,4 @@
-"""What the rows of a result cost, over the stages behind their scores."""
+"""Costs of a result's rows, summed over all stages that led to their scores."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _UNPRICED = "no price is known; set `llm.price`"
 
 @dataclass(frozen=True)
 class RowSpending:
-    """The amount spent in US dollars, tokens or seconds, or why it is unknown."""
+    """A row's cost in US dollars, tokens or seconds, or why the cost is unknown."""
 
     amount: float | None
     why_unknown: str = ""
@@ -28,9 +28,9 @@ class RowSpending:
 def spending(
     result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
 ) -> RowSpending:
-    """Return the cost of all runs of a seed, as a mean over seeds; `runs` must not be empty.
+    """Return the total cost of a seed's runs, as a mean over seeds; `runs` must not be empty.
 
-    `hour_usd` is the price of an hour of computing, for the total.
+    `hour_usd`: price of an hour of computing in US dollars, used only for the total of all costs.
     """
     seeds: dict[int, float] = {}
     for run in runs:
@@ -44,7 +44,7 @@ def spending(
 def _starts(result: ExperimentResult, run: RunResult) -> Iterator[RunResult | None]:
     """Yield the chain of runs whose models a run's training starts from, nearest first.
 
-    The chain ends with None if a run is not in this result.
+    The chain ends with None if the next run is not in this result.
     """
     name = run.parameters.get("train.starts_from")
     if not name:
@@ -79,9 +79,9 @@ def _spent(
 
 
 def _records_usd(runs: Sequence[RunResult], prices: Mapping[str, float]) -> float:
-    """Return the US dollars for records from sources with a price, counting each source once.
+    """Return the US dollars paid for records of sources with a price, counting each source once.
 
-    Records that prepare steps dropped were paid for, too.
+    Includes the records that prepare steps dropped.
     """
     read = {
         source.stage: (_source_name(source), source.num_records or 0)
@@ -106,7 +106,7 @@ def _source_name(source: Ingredient) -> str:
 
 
 def _seconds(run: RunResult) -> RowSpending:
-    """Return the computing seconds; unknown for results of older versions and artifacts without durations."""
+    """Return the run's computing seconds; unknown for older results and artifacts without durations."""
     if run.seconds > 0 and math.isfinite(run.seconds):
         return RowSpending(run.seconds)
     return RowSpending(None, "its seconds were not recorded")
@@ -127,7 +127,7 @@ def _asked(result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind) 
 
 
 def _costs(result: ExperimentResult, runs: Sequence[RunResult]) -> list[CostResult]:
-    """Return the costs of the runs' data, each stage once; the rows' names may include seeds."""
+    """Return the LLM costs of the runs' data, each stage once; a cost may name a row with its seed."""
     names = set[str]()
     for run in runs:
         label = row_of(run).label

@@ -32,7 +32,7 @@ class RowKey:
 
     @property
     def label(self) -> str:
-        """The row as `--trace` takes it: "bm25 [base=static]"."""
+        """The row as `report --trace` takes it: "bm25 [base=static]"."""
         values = ", ".join(f"{axis}={value}" for axis, value in self.axes)
         return f"{self.variant} [{values}]" if values else self.variant
 
@@ -49,7 +49,7 @@ class RowKey:
 
 @dataclass(frozen=True)
 class Column:
-    """A test set's main score, or the average of several."""
+    """A column of the table: a test set's main score, or the average over several test sets."""
 
     title: str
     metrics: tuple[str, ...]
@@ -70,13 +70,13 @@ class Column:
 
     @property
     def metric_title(self) -> str:
-        """The score in words."""
+        """The score in words; several texts if rows or averaged test sets use different scores."""
         return "; ".join(self.metric_titles)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A score x 100, its mean and standard deviation over seeds; an average has no `num_items`."""
+    """A score x 100: mean and standard deviation over seeds; `num_items` is None for an average."""
 
     mean: float
     standard_deviation: float | None
@@ -89,7 +89,7 @@ class Cell:
     def half_width(self) -> float | None:
         """Half the width of the 95 % interval over seeds; None for a single value or equal values.
 
-        Coarse scores can be equal by chance, which does not make them certain.
+        Equal values get no interval of width 0, since coarse scores can be equal by chance.
         """
         spread = self.standard_deviation
         if spread is None or spread <= 100 * ROUNDING:
@@ -128,7 +128,7 @@ class PublishedCell:
 
     @property
     def marks(self) -> str:
-        """‡ if the paper measured differently, then the mark of its flag; "" for neither."""
+        """‡ if the paper measured differently, then the mark of the value's flag; "" if neither applies."""
         flag = FLAGS[self.flag][0] if self.flag else ""
         return (DIFFERENCE_MARK if self.differences else "") + flag
 
@@ -140,7 +140,7 @@ class PublishedCell:
 
 @dataclass(frozen=True)
 class Row:
-    """A variant at one point of the grid; a cell without score, or without published value, is None."""
+    """A variant at one point of the grid; None in `cells` or `published` means no value in this column."""
 
     key: RowKey
     cells: tuple[Cell | None, ...]
@@ -206,11 +206,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """The table of scores; `num_seeds` is the number that most cells have.
+    """The table of scores; `num_seeds` is the number of seeds that most cells have.
 
-    `first_notes`, at most three of a few sentences each, stand below it: how to read it, claims, warnings.
+    `first_notes` stand below the table: at most three notes on how to read cells, claims and warnings.
     `figure_notes` are for figures of the table, which show intervals instead of ± and bold. `shows` has
-    (row, sentence that describes it).
+    (row, description).
     """
 
     name: str
@@ -232,7 +232,7 @@ class Table:
 
     @property
     def further_notes(self) -> tuple[str, ...]:
-        """The notes for the separate file: those that are not below the table."""
+        """The notes for the separate file: all except those that stand below the table."""
         first = {sentence for sentences in self.first_notes for sentence in sentences}
         return tuple(note for note in self.notes if note not in first)
 
@@ -257,13 +257,13 @@ class Table:
         return replace(self, columns=tuple(self.columns[index] for index in chosen), groups=groups)
 
     def heading(self, group: Group) -> str:
-        """Return the coordinates of a group's rows; "every AXIS" if they have none."""
+        """Return the coordinates of a group's rows; "every AXIS" if the rows have none."""
         values = dict(group.rows[0].axes)
         named = [f"{axis}: {values[axis]}" for axis in self.axes if axis in values]
         return ", ".join(named) or f"every {', '.join(self.axes)}"
 
     def row_names(self, row: Row) -> tuple[str, ...]:
-        """Return the row's axis values, a dash for an axis that it is not on, and its label."""
+        """Return the row's axis values, with a dash for an axis without a value, and the row's label."""
         return (*(dict(row.axes).get(axis, MISSING) for axis in self.axes), row.label)
 
     def cells(self, index: int) -> tuple[Cell, ...]:
@@ -272,11 +272,11 @@ class Table:
         return tuple(cell for cell in cells if cell is not None)
 
     def mean_text(self, cell: Cell) -> str:
-        """Return the mean as printed."""
+        """Return the cell's mean, rounded as printed."""
         return f"{cell.mean:.{self.decimals}f}"
 
     def spread_text(self, cell: Cell) -> str:
-        """Return the standard deviation as printed, "" for a single seed or an undefined mean."""
+        """Return the cell's standard deviation as printed; "" for a single seed or an undefined mean."""
         spread = cell.standard_deviation
         return "" if spread is None or math.isnan(spread) else f"{spread:.{self.decimals}f}"
 

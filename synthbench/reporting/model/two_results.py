@@ -1,4 +1,4 @@
-"""Compare two results side by side: their rows, as if of one result, and the settings that differ."""
+"""Compare two results: the differences between their common rows, and the settings that differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,8 +21,8 @@ def comparison_of(
 ) -> Analysis:
     """Return an analysis whose comparisons are the rows of `second` minus the same rows of `first`.
 
-    Rows are the same if variant and grid coordinates are equal. They are called "NAME (A)" and "NAME (B)",
-    also in `item_noise` and `other_items`.
+    Rows are the same if variant and grid coordinates are equal. In the analysis, in `item_noise` and in
+    `other_items` they are called "NAME (A)" and "NAME (B)".
     """
     both = rows(first).keys() & rows(second).keys()
     variants = dict.fromkeys(run.variant for run in first.runs if row_of(run) in both)
@@ -41,7 +41,7 @@ def comparison_of(
 
 
 def rows_of_one(first: ExperimentResult, second: ExperimentResult) -> tuple[list[str], list[str]]:
-    """Return the titles of the rows in the first result alone, and of the rows in the second alone."""
+    """Return the titles of the rows that only the first result has, then of those only in the second."""
     ours, theirs = rows(first).keys(), rows(second).keys()
     return [row.title for row in sorted(ours - theirs)], [row.title for row in sorted(theirs - ours)]
 

@@ -15,7 +15,7 @@ NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing
 
 
 def rule(analysis: Analysis) -> Iterator[str]:
-    """Say which comparisons are primary, over which noise, and how their family is tested."""
+    """Describe the primary comparisons, the noise that their tests cover, the test, and its adjustment."""
     tested = _tested(analysis)
     if tested:
         compared = [each for _, each in tested]
@@ -62,7 +62,7 @@ def bold(analysis: Analysis) -> Iterator[str]:
 
 
 def verdict(analysis: Analysis) -> Iterator[str]:
-    """Say how many primary comparisons are significant, and name the largest: the page's first sentences."""
+    """Say how many primary comparisons are significant and which is largest: the page's first sentences."""
     tested = _tested(analysis)
     if not tested:
         yield _why_nothing_is_primary(analysis)
@@ -93,7 +93,7 @@ def _tested(analysis: Analysis) -> list[tuple[Column, Comparison]]:
 
 
 def _why_nothing_is_primary(analysis: Analysis) -> str:
-    """Say why no primary comparison is tested; the best row may be claimed nevertheless."""
+    """Say why no primary comparison is tested, and whether nothing else, such as a best row, is claimed."""
     claims_best = analysis.decisions.pairs.number > 0
     untested = [each for _, each in analysis.decisions.of("primary")]
     if not untested:
@@ -114,7 +114,7 @@ def interval_text(comparison: Comparison, decimals: int) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """Return a number with its sign; 0 has none."""
+    """Return a rounded number with its sign; a number that rounds to 0 has no sign."""
     text = f"{value:+.{decimals}f}"
     return text[1:] if float(text) == 0.0 else text.replace("-", "−")
 
@@ -144,7 +144,7 @@ def tests(compared: Sequence[Comparison]) -> str:
 
 
 def adjustment(family: TestedFamily) -> str:
-    """Say how a family's tests are adjusted for their number."""
+    """Say how a family's tests are adjusted for multiple testing."""
     if family.number == 1:
         return "not adjusted"
     how = "single-step max-t" if family.is_max_t else "Bonferroni, since their correlations are unknown"
@@ -153,7 +153,7 @@ def adjustment(family: TestedFamily) -> str:
 
 
 def best_row_sentences(analysis: Analysis) -> Iterator[str]:
-    """Say for each column and point of the grid the best row, if `table.best` asks."""
+    """Say for each column and point of the grid which row, if any, is best, if `table.best` asks."""
     for source, axes, row in best_rows(analysis.decisions) if analysis.decisions.pairs.number else ():
         where = RowKey(f"on {source.column.title}", axes).title
         name = f"{row.variant} is" if row else "no row is"
@@ -177,7 +177,7 @@ def why_unknown(comparison: Comparison) -> str:
 
 
 def _missing(analysis: Analysis) -> Iterator[str]:
-    """Name the comparisons that `table.family` asks for and this result lacks, such as rows not run."""
+    """Name the comparisons in `table.family` that this result lacks, for example if rows were not run."""
     primary = [each for _, each in analysis.decisions.of("primary")]
     missing = [
         f"{name or 'any row'} − {baseline}"
@@ -190,7 +190,7 @@ def _missing(analysis: Analysis) -> Iterator[str]:
 
 
 def _compared(tested: Sequence[tuple[Column, Comparison]]) -> str:
-    """Name the number, baselines and columns: "3 comparisons with gold-only on Average"."""
+    """Describe comparisons by number, baselines and columns: "3 comparisons with gold-only on Average"."""
     baselines = list(dict.fromkeys(each.baseline.variant for _, each in tested))
     columns = list(dict.fromkeys(column.title for column, _ in tested))
     what = f"{len(tested)} comparisons" if len(tested) > 1 else "one comparison"

@@ -1,4 +1,4 @@
-"""What the seeds of a result redraw, and what was made once for all of them."""
+"""Which random choices each seed of a result redraws, and which were made once for all seeds."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
@@ -17,7 +17,7 @@ PREPARED = "data"
 
 
 class Draw(NamedTuple):
-    """A random choice: order of training, a source's sample, training of a model for data, or generation."""
+    """A random choice: training order, a source's sample, a model trained to make data, or generation."""
 
     kind: str
     name: str = ""
@@ -29,7 +29,7 @@ Draws = Mapping[Draw, Mapping[str, Sequence[RowKey]]]
 
 
 def what_varies(result: ExperimentResult, rows: Rows, measure: str = "±") -> Iterator[str]:
-    """Yield what each seed redraws, and what was made once, so that `measure` does not contain its noise."""
+    """Yield which choices each seed redraws, and which were made once and so add no noise to `measure`."""
     draws = draws_of(result, rows)
     if anew := _listed(draws, ANEW):
         yield f"Each seed redraws: {anew}."
@@ -40,9 +40,10 @@ def what_varies(result: ExperimentResult, rows: Rows, measure: str = "±") -> It
 
 
 def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
-    """Return how each draw was made, inferred from what differs between the seeds of a row.
+    """Return each draw's rows by how they drew: anew per seed, with the same random numbers, or once.
 
-    Rows with one seed are skipped. Data that are equal for all seeds count as drawn once.
+    Inferred from what differs between the seeds of a row. Rows with one seed are skipped. Data that are equal
+    for all seeds count as drawn once.
     """
     found: dict[Draw, dict[str, list[RowKey]]] = {}
     for row, runs in rows.items():
@@ -63,7 +64,7 @@ def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
 
 
 def _made(run: RunResult) -> Iterator[tuple[Draw, str]]:
-    """Yield each draw behind the run's data, with a hash of its outcome."""
+    """Yield each random choice that the run's data depend on, with a hash of its outcome."""
     parts: dict[str, str] = {}
     for data in run.datasets:
         content = data.content_hash or data.stage
@@ -100,7 +101,7 @@ def _is_made_of(data: DatasetSummary, source: Ingredient, tests: Set[str]) -> bo
 
 
 def _listed(draws: Draws, how: str) -> str:
-    """Name the draws that were made this way, with the rows if other rows made the same draw another way."""
+    """Name the draws made in the way `how`, with the rows if other rows made the same draw in another way."""
     texts = []
     for kind in dict.fromkeys(draw.kind for draw in draws):
         of_kind = {draw: rows for draw, rows in draws.items() if draw.kind == kind}

@@ -1,1 +1,1 @@
-"""Formats of a report, a module each."""
+"""Output formats of a report, one module per format."""

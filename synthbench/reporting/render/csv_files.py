@@ -20,12 +20,12 @@ SEED_FIELDS = (
 
 
 def csv_table(table: Table) -> str:
-    """Return CSV with a line per row and column, also for missing cells; scores x 100 with six decimals."""
+    """Return CSV with a line per row and column, also for empty cells; scores x 100 with six decimals."""
     return csv_text(CsvTable(FIELDS, list(_lines(table))))
 
 
 def seeds_csv(result: ExperimentResult) -> str:
-    """Return CSV with a line per row, seed and score; scores x 100 with six decimals."""
+    """Return CSV with a line per row, seed and test set; scores x 100 with six decimals."""
     return csv_text(CsvTable(SEED_FIELDS, list(_seed_lines(result))))
 
 
@@ -62,7 +62,7 @@ def _values(row: Row, column: Column, cell: Cell | None) -> Iterable[str]:
 
 
 def _published(cell: PublishedCell | None) -> list[str]:
-    """Return a published value, its standard deviation, source, flag and differences; all "" without one."""
+    """Return a published value, standard deviation, source, flag and differences; each "" if not shown."""
     if cell is None or cell.refusal:
         return [""] * 5
     why = "; ".join(difference.text for difference in cell.differences)

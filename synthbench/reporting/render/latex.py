@@ -33,14 +33,17 @@ PADDING = 8.0
 
 
 def latex_table(table: Table, analysis: Analysis) -> str:
-    """Return the table of scores as floats for \\input, a column or the page wide."""
+    """Return the table of scores as floats for \\input, each one column or the whole page wide."""
     floats = floats_of(analysis)
     lines = [ORIGIN, _pointer(floats), MACRO]
     return "\n".join([*lines, *floats.lines(table.caption, _table_parts(table), table.first_notes)]) + "\n"
 
 
 def latex_section(section: ReportSection, analysis: Analysis) -> str:
-    """Return floats per block, the first with the section's notes; a block without grids is a comment."""
+    """Return the floats of each block with grids; the first block's floats carry the section's notes.
+
+    A block without grids becomes a comment.
+    """
     floats = floats_of(analysis, section.name)
     lines, notes = [ORIGIN, _pointer(floats_of(analysis)), MACRO], section.first_notes
     for number, block in enumerate(section.blocks, start=1):
@@ -58,7 +61,7 @@ def latex_section(section: ReportSection, analysis: Analysis) -> str:
 
 
 def latex_notes(report: Report) -> str:
-    """Return a subsection with the rows' descriptions and the notes that stand below no table, or ""."""
+    """Return a subsection with row descriptions and notes that stand below no table; "" if there are none."""
     shows = [f"{name}: {text}" for name, text in report.table.shows]
     parts = each_once({BELOW: list(_without_room(report)), SHOWS: shows, **report.further_notes})
     if not parts:
@@ -86,7 +89,7 @@ def _without_room(report: Report) -> Iterator[str]:
 
 
 def floats_of(analysis: Analysis, file: str = "") -> Floats:
-    """Return the maker of floats for a file of the report; "" is the table of scores."""
+    """Return the `Floats` for a file of the report; `file` is "" for the table of scores."""
     options = analysis.options.latex
     label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
     return Floats(options, f"{label}-{file}" if file else label)
@@ -139,7 +142,7 @@ def _widest(texts: Iterable[str]) -> float:
 
 
 def _content(lines: Sequence[str], width: float) -> Typeset:
-    """Return a tabular with its height; its four lines for environment and rules are 1.5 lines high."""
+    """Return a tabular with its height; the four lines for environment and rules count as 1.5 lines."""
     return Typeset(lines, width, LINE_HEIGHT * (len(lines) - 2.5))
 
 

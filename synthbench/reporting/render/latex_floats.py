@@ -1,7 +1,7 @@
 r"""LaTeX floats that fit papers of one or two columns unchanged.
 
 LaTeX measures each float's content, and sets it in one column, else across both, else on its side. It scales
-content that is too wide, by `SMALLEST` at least.
+down content that is too wide; tables that would need a scale below `SMALLEST` are split.
 """
 
 import math
@@ -55,7 +55,7 @@ Notes = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Typeset:
-    """Lines of LaTeX, for one float, with their estimated size in points."""
+    """LaTeX lines for one float, with estimated width and height in points."""
 
     lines: Sequence[str]
     width: float
@@ -64,13 +64,13 @@ class Typeset:
 
 @dataclass(frozen=True)
 class Floats:
-    """Makes the floats of a file; with `options.notes: none` they have no notes."""
+    """Writes the LaTeX floats of one file, without notes if `options.notes` is none."""
 
     options: LatexOptions
     label: str
 
     def named(self, name: object) -> "Floats":
-        """Return a maker for one of several tables, with the label LABEL-NAME."""
+        """Return the `Floats` for one of several tables, with the label LABEL-NAME."""
         return replace(self, label=f"{self.label}-{name}")
 
     def lines(self, caption: str, parts: Sequence[Typeset], notes: Notes = ()) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _height(note: str, width: float) -> float:
 
 
 def fits(part: Typeset) -> bool:
-    """Return whether a part fits on a page by its height; a wide part is set on its side."""
+    """Return whether a part's height fits on a page; a wide part is set on its side, with fewer lines."""
     return part.height <= LINE_HEIGHT * _most_lines(part.width)
 
 
@@ -132,7 +132,7 @@ def split(lines: Sequence[str], width: float, rules: tuple[str, ...]) -> list[Se
 
 
 def chunks(names: float, columns: Sequence[float]) -> list[range]:
-    """Return the columns of each part of a table: as many as fit beside the names, at least one."""
+    """Return each table part's column indices: as many as fit beside the row names, at least one."""
     parts, start, width = [], 0, names
     for number, each in enumerate(columns):
         if number > start and width + each > WIDEST * FONT_SIZE / NOTE_SIZE:

@@ -33,7 +33,7 @@ def markdown_table(table: Table) -> str:
 
 
 def markdown_section(section: ReportSection) -> str:
-    """Return the grids of each block with its first notes, then the section's."""
+    """Return the grids of each block with the block's first notes, then the section's first notes."""
     lines: list[str] = []
     for block in section.blocks:
         for grid in block.grids:
@@ -49,7 +49,7 @@ def markdown_section(section: ReportSection) -> str:
 
 
 def markdown_notes(parts: Mapping[str, Sequence[str]]) -> str:
-    """Return the file of the notes that stand below no table, by part of the report."""
+    """Return the text of notes.md: the notes that stand below no table, by part of the report."""
     lines: list[str] = []
     for title, notes in parts.items():
         lines += [f"## {markdown_text(title)}", "", *_list(notes), ""]

@@ -26,7 +26,7 @@ TITLE_WIDTHS = (16, 12, 9, 6)
 
 @dataclass(frozen=True)
 class Shown:
-    """Output of rich, its width in columns, and descriptions of the omitted parts."""
+    """A rich renderable, its width in characters, and descriptions of the parts left out."""
 
     renderable: "RenderableType"
     width: int
@@ -47,8 +47,8 @@ class _Layout:
 def terminal_table(table: Table, console: "Console", *, fits: bool = False) -> Shown:
     """Return the caption and the table, with a line between groups; `fits` limits it to the console's width.
 
-    A table that is too wide loses, in this order: spaces around ±, unwrapped names, standard deviations,
-    columns (averages last). Titles are wrapped first.
+    A table that is too wide is narrowed in this order: wrap titles, drop spaces around ±, wrap names, drop
+    standard deviations, drop columns (averages last).
     """
     from rich.console import Group
     from rich.text import Text
@@ -162,7 +162,7 @@ def _cell(table: Table, layout: _Layout, cell: Cell | None) -> "Text":
 
 @dataclass(frozen=True)
 class Notes:
-    """The number of notes, the file with most of them, and counts of important ones: ("1 failure",)."""
+    """The number of notes, the file with most of them, and counts of problems: ("1 failure",)."""
 
     number: int
     file: str
@@ -225,7 +225,10 @@ def terminal_grid(grid: Grid) -> "RichTable":
 
 
 def notes_of(report: Report) -> Notes:
-    """Count the notes in notes.md; without it, those below the table of scores or the first section."""
+    """Count problems, and the notes in notes.md.
+
+    Without that file, counts the notes below the table of scores or below the first section.
+    """
     missing = 0
     if report.result.has_scores:
         table = report.table

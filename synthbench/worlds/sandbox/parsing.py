@@ -73,7 +73,8 @@ def _object_pattern(domain: str) -> re.Pattern[str]:
 def form_pattern(domain: str, form: Form) -> re.Pattern[str]:
     """Return a pattern for a form's sentences; their first letter must be lower-case.
 
-    It also matches wrong agreement ("two men is"), so `parses` generates each match again and compares.
+    It also matches wrong agreement ("two men is"). So `parses` makes the sentence of each parsed event, and
+    compares it with the text.
     """
     parts = []
     for position, piece in enumerate(form.pieces):

@@ -206,5 +206,5 @@ def _query(scope: Scope, text: str, graded: Mapping[str, float]) -> RetrievalTex
 
 
 def _id(kind: str, text: str) -> str:
-    """Return an id from the text, equal in every source."""
+    """Return an id of kind and text's hash, so a text has one id in all sources."""
     return f"{kind}/{sha256(text.encode()).hexdigest()[:16]}"

@@ -36,10 +36,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What is claimed, in sentences, and a plot: titled groups of lines.
+    """The claims as sentences, and a plot with titled groups of lines.
 
-    `ends` are the values at the left and right end. `zero` is the position of 0 in percent of the width, if
-    it is drawn. `more` says how many lines are left out.
+    `ends` are the values at the plot's left and right end. `zero` is the position of 0 in percent of the
+    width, None if 0 is not drawn. `more` says how many lines are left out.
     """
 
     sentences: tuple[str, ...]
@@ -85,7 +85,7 @@ def _differences(forest: Forest, sentences: tuple[str, ...]) -> FirstScreen:
 
 
 def _means(analysis: Analysis, table: Table, sentences: tuple[str, ...]) -> FirstScreen | None:
-    """Plot the rows' means in the last primary average, else the first primary column; None without any."""
+    """Plot the rows' means in the last primary average, else the first primary column; None without means."""
     primary = primary_columns(analysis.columns, analysis.options)
     if not primary:
         return None
@@ -114,7 +114,7 @@ def _chosen(
 ) -> tuple[list[tuple[Row, Cell]], int]:
     """Return the rows to draw, and how many are left out.
 
-    Of too many rows, draws the best, its baselines and ceilings, then the next best.
+    If there are too many rows, draws the best row, its baselines and ceilings, then the next best rows.
     """
     if len(rows) <= MOST_ROWS:
         return list(rows), 0

@@ -27,7 +27,7 @@ class SeedCurve:
 
 @dataclass(frozen=True)
 class Chart:
-    """One quantity of one row; `bottom` and `top` are the values at the axis' ends."""
+    """One quantity of one row; `bottom` and `top` label the ends of the vertical axis."""
 
     title: str
     bottom: str

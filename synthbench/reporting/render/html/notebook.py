@@ -1,4 +1,4 @@
-"""A result in a notebook's cell: what was found, and the table of scores."""
+"""A result as the output of a notebook cell: the claims and the table of scores."""
 
 from collections.abc import Iterator
 from html import escape
@@ -10,7 +10,7 @@ from synthbench.reporting.report import Report
 
 
 def html_cell(report: Report) -> str:
-    """Return HTML: warning, claims, table, and how many notes it has. All texts are escaped."""
+    """Return HTML: warning, claims, table, and the number of its notes. All texts are escaped."""
     analysis, table = report.analysis, report.table
     sentences = " ".join(verdict(analysis)) if table.has_rivals or analysis.comparisons else ""
     parts = [f"<p><b>{escape(report.result.title)}</b>{': ' * bool(sentences)}{escape(sentences)}</p>"]

@@ -1,4 +1,4 @@
-"""The HTML page of a whole report: its parts, and filling its template."""
+"""Render a whole report as one HTML page: collect the parts and fill the template."""
 
 import hashlib
 import math
@@ -54,7 +54,7 @@ TRAINING_NOTES = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as a `data:` address; `name` is its files' name without ending, `inches` its width."""
+    """A figure as a `data:` URL; `name` is the name of its files without ending, `inches` its width."""
 
     name: str
     title: str
@@ -68,8 +68,8 @@ def html_report(
     """Return the report as one page of HTML that needs no other file.
 
     `texts` are the report's text files by name, for copying from the page. All texts are escaped. The page's
-    policy allows only its own script, by hash; without scripts the content is the same. Equal inputs give
-    equal pages.
+    security policy allows only the page's own script, by hash; without JavaScript the content is the same.
+    Equal inputs give equal pages.
     """
     result = report.result
     script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def html_report(
 
 
 def _summary(report: Report) -> Summary | None:
-    """Return the summary in words; None if the forest plot already says all of it."""
+    """Return the summary in words; None if the forest plot already shows all findings."""
     of_test_sets = any(each.finding for _, each in report.analysis.decisions.of("below"))
     is_whole = report.forest is None or len(report.forest.labels) <= MOST_LINES
     return None if is_whole and not of_test_sets else summarize(report.analysis)
@@ -122,7 +122,7 @@ def _template() -> "Template":
 class Reproducing:
     """The commands that reproduce a result, and its properties (`facts`) as (name, value).
 
-    `file` is the experiment file in the commands, "" if the result does not contain its text.
+    `file` is the name of the experiment file whose text the page shows; "" with overrides or without text.
     """
 
     commands: tuple[str, ...]
@@ -157,7 +157,7 @@ def reproducing(result: ExperimentResult) -> Reproducing:
 
 
 def trainings(analysis: Analysis) -> Grid | None:
-    """Return a line for each row that has trainings; None if no row has any."""
+    """Return a grid with a line for each row that has trainings; None if no row has any."""
     lines = []
     for key, runs in analysis.grid_rows.items():
         if not any(run.num_steps or run.seconds for run in runs):

@@ -43,7 +43,7 @@ def summarize(analysis: Analysis) -> Summary:
 
 
 def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
-    """Return by pair of rows the primary comparisons, and others that have a test result."""
+    """Return, by pair of rows, the primary comparisons and all others that were tested."""
     found: dict[Pair, list[Compared]] = {}
     for column in columns:
         for each in column.comparisons:
@@ -74,7 +74,7 @@ def _differences(compared: Sequence[Compared], decimals: int) -> str:
 
 
 def _sizes(compared: Sequence[Compared], decimals: int) -> str:
-    """Return each significant difference with its simultaneous interval; if there are many, their range."""
+    """Return each significant difference with its simultaneous interval; of many, only number and range."""
     found = [(column.title, each.finding) for column, each in compared if each.finding]
     if len(found) > MAX_DIFFERENCES:
         sizes = sorted(100 * abs(finding.value) for _, finding in found)
@@ -86,7 +86,7 @@ def _sizes(compared: Sequence[Compared], decimals: int) -> str:
 
 
 def _meaning(found: Sequence[Comparison]) -> Iterator[str]:
-    """State the significance level, and what the findings generalise to."""
+    """State the significance level, the noise that the tests cover, and what ± means."""
     if found:
         yield (
             f"All differences above are significant at 5 % over {noise(found)}."

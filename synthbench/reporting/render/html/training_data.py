@@ -36,7 +36,7 @@ class ShownData:
 
 @dataclass(frozen=True)
 class ShownSentence:
-    """A sentence's records as a table: `header`, then a block per data set; equal data sets share one."""
+    """A sentence's records as a table: `header`, then a block per data set; equal sets share a block."""
 
     sentence: str
     header: Line
@@ -44,7 +44,7 @@ class ShownSentence:
 
 
 def shown_data(result: ExperimentResult) -> tuple[ShownData, ...]:
-    """Return the data sets that rows were trained on, each once, in the order of the rows."""
+    """Return the data sets of each row's first seed, each once, in the order of the rows."""
     titles, excerpts = _titles(result), {excerpt.stage: excerpt for excerpt in result.excerpts}
     return tuple(
         _shown(titles[stage], dataset, excerpts.get(stage)) for stage, dataset in _first(result).items()
@@ -67,7 +67,7 @@ def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
 def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
     """Yield counts of test items found in training data: one grid for all rows with equal counts.
 
-    If seeds have different data, the largest overlap is shown.
+    If seeds have different data, the seed with the largest normalised overlap is shown.
     """
     rows: dict[str, dict[str, Overlap]] = {}
     for run in result.runs:
@@ -91,7 +91,7 @@ def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
 
 
 def _titles(result: ExperimentResult) -> Mapping[str, str]:
-    """Return each data set's title: its part, with rows and seeds unless the part is equal in all of them."""
+    """Return each data set's title: the part's name, with rows and seeds unless all have the same data."""
     of_part: dict[str, list[RunResult]] = {}
     of_stage: dict[str, dict[str, list[RunResult]]] = {}
     for run in result.runs:

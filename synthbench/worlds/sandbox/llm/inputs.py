@@ -252,7 +252,7 @@ def _in_quotes(text: str) -> str:
 
 
 def _beside(text: str) -> str:
-    """Return the last line, or part of a line, without an instruction; prefer sentences of the grammar."""
+    """Return the text beside the instruction: the last line or part of a line that is no instruction."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _is_label(line)]
     for pieces in (lines, [piece for line in lines for piece in _SEGMENT_END.split(line)]):
         others = [piece for piece in pieces if not _has_instruction(piece)]

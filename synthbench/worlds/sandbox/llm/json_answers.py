@@ -169,9 +169,9 @@ _PREAMBLE, _NOTE = "Here is the JSON that you asked for:\n\n", "\n\nI hope that 
 
 
 def malformed_json(answer: str, random: Random, *, is_forced: bool) -> str:
-    """Return an answer in another form: still readable, invalid JSON, or with missing parts.
+    """Return the answer damaged in one of three ways: a readable odd form, invalid JSON, or missing parts.
 
-    With `is_forced`, when `response_format` requires JSON, it is JSON with missing parts.
+    `is_forced`: `response_format` requires JSON, so parts are missing.
     """
     value = json.loads(answer)
     how = 4 if is_forced else random.randrange(5)
