@@ -36,7 +36,7 @@ def plan(
     gpus: Annotated[int | None, typer.Option(min=1, help="Number of such GPUs [1].")] = None,
     gpu_price: Annotated[float | None, typer.Option(min=0, help="US dollars per hour of one GPU.")] = None,
 ) -> None:
-    """Show what a run would do and cost: time, tokens, money; cached stages; stale ones and why.
+    """Show what a run would do and cost: time, tokens, money, and each stage's state, such as cached or stale.
 
     Computes nothing.
     """
@@ -73,7 +73,7 @@ def plan(
 
 
 def _notes(planned: "Plan") -> Iterator[str]:
-    """Yield notes for tables, remarks on the file, bases with unknown training sets, and tasks left out."""
+    """Yield the tables' notes, remarks on the file, base models of unknown training sets, and skipped tasks."""
     from synthbench.reporting.model.seen_notes import seen_sentences
     from synthbench.results.collect import prompt_notes
     from synthbench.results.seen import seen_data, unknown_bases
@@ -133,7 +133,7 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
 
 
 def _times(to_run: "list[Stage]", estimator: "Estimator", known: "StageFacts") -> Iterator[str]:
-    """Yield lines with the total time here and on a GPU, and the stages without an estimate."""
+    """Yield lines: total time on this device, on a CPU machine also for an A100; stages without estimate."""
     from synthbench.engine.monitor import duration
     from synthbench.estimates.figures import DATA_SHEETS, Estimator, Total
     from synthbench.estimates.totals import with_all_tries
@@ -166,7 +166,7 @@ def _print_kinds(found: "list[StageStatus]", estimator: "Estimator") -> None:
 
 
 def _counts(found: "Sequence[StageStatus]") -> tuple[str, str]:
-    """Return the numbers of stages to run and of cached ones; "at least" if the state of some is unknown."""
+    """Return how many stages are to run and how many are cached ("at least N" if some states are unknown)."""
     states = Counter(each.state for each in found)
     cached = str(states["cached"])
     if states["unknown"]:
@@ -185,7 +185,7 @@ def _print_rows(planned: "Plan", found: "list[StageStatus]") -> None:
 
 
 def _reasons(found: "list[StageStatus]") -> Iterator[str]:
-    """Yield why stages of earlier runs are to run again, the most frequent reasons first."""
+    """Yield why stages are stale, damaged or otherwise to run, the most frequent reasons first."""
     reasons = Counter((status.state, status.why) for status in found if status.why and status.is_to_run)
     for (state, why), number in reasons.most_common(_MOST_REASONS):
         yield f"{state}: {counted(number, 'stage')}: {why}"
@@ -194,7 +194,7 @@ def _reasons(found: "list[StageStatus]") -> Iterator[str]:
 
 
 def _not_at_hand(planned: "Plan", to_run: "Sequence[Stage]") -> Iterator[str]:
-    """Yield what a run must download first, and how that affects the figures above."""
+    """Yield the models and data that a run must download first, and how estimates suffer until then."""
     from synthbench.hub.repositories import WORDS
     from synthbench.pipeline.hub_needs import files_on_hub, missing
 

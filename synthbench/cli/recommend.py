@@ -31,9 +31,9 @@ def recommend(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say which recipe suits your data and budget: a pilot, a race, then one comparison on the test set.
+    """Find the recipe that suits your data and budget, by a pilot, a race and one comparison on the test set.
 
-    FILE is a short file with `budget`. Each phase's experiment is written beside it. Exit code 4: an LLM's
+    FILE is a short file with `budget`. Writes each phase's experiment beside FILE. Exit code 4: an LLM's
     batch is not done yet; run the same command again later to resume.
     """
     from synthbench.recommending.page import write_page

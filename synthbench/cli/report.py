@@ -32,7 +32,7 @@ def report(
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
 ) -> None:
-    """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
+    """Write the last tracked report of this file, with these overrides, again; computes nothing."""
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.reporting.files import place_report, report_files, report_folder, report_inputs
     from synthbench.results.collect import request
@@ -69,7 +69,7 @@ def dashboard(
 ) -> None:
     """Show an experiment in MLflow's UI, served on this machine until Ctrl-C.
 
-    If MLFLOW_TRACKING_URI names a server, print its address instead and start none.
+    If MLFLOW_TRACKING_URI names a server, only print that server's address.
     """
     from synthbench.config.load import load_experiment
     from synthbench.tracking.mlflow_tracker import MlflowTracker

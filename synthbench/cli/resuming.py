@@ -1,4 +1,4 @@
-"""How `run` and `recommend` begin, and how they stop early, to be resumed by the same command."""
+"""Starts `run` and `recommend`, and prints how to resume them after an early stop."""
 
 import shlex
 import sys
@@ -25,7 +25,7 @@ EXIT_PENDING = 4
 def opened(
     file: "Path", overrides: "Overrides", progress: "RunProgress", hosts: list[str] | None
 ) -> "Invocation":
-    """Load an experiment, let `hosts` get its LLMs' keys, and show what it runs and sends."""
+    """Load an experiment, allow `hosts` to receive its LLMs' API keys, and show what code runs and what is sent."""
     from synthbench.config.key_hosts import allow_hosts
     from synthbench.pipeline.invocation import load_invocation
 
@@ -41,7 +41,7 @@ def opened(
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say how to resume, and exit, on an interruption or while an LLM's batch is not done."""
+    """On an interruption or an unfinished LLM batch, print how to resume, and exit."""
     try:
         yield
     except PendingError as pending:
@@ -53,7 +53,7 @@ def resumable() -> Iterator[None]:
 
 
 def print_pending(lines: Iterable[str]) -> None:
-    """Print what waits for an LLM's batch, and how to go on."""
+    """Print `lines`, the stages that wait for an LLM's batch, and the command that resumes the run."""
     for line in lines:
         print(f"pending: {line}", file=sys.stderr)
     print(f"what is finished is kept; to go on later: {this_command()}", file=sys.stderr)

@@ -64,7 +64,10 @@ def run(
 
 
 def _executor(executor: str | None, address: str | None) -> str | None:
-    """Return the executor that the options name, if any; only Ray has an address."""
+    """Return the executor that the options name, None if none; an address alone means Ray.
+
+    Raises UserError for an address with another executor.
+    """
     if address and executor not in (None, "ray"):
         raise UserError(f"--address {address} is of a Ray cluster; leave out --executor {executor}")
     return executor or ("ray" if address else None)

@@ -77,7 +77,7 @@ def summary(described: type) -> str:
 
 
 def _sections(annotation: Any) -> "list[type[BaseModel]]":  # noqa: ANN401 - any annotation
-    """Return the models that the annotation allows, [] if it allows something else."""
+    """Return the pydantic models that an annotation allows, [] if it allows other types besides null."""
     from pydantic import BaseModel
 
     members = [each for each in _members(annotation) if each is not types.NoneType]
@@ -86,7 +86,7 @@ def _sections(annotation: Any) -> "list[type[BaseModel]]":  # noqa: ANN401 - any
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401
-    """Return the members of a union, else the annotation itself, without what `Annotated` adds."""
+    """Return the members of a union, else the annotation itself; unwraps `Annotated`."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _members(typing.get_args(annotation)[0])
@@ -112,7 +112,7 @@ def _default(field: "FieldInfo", *, is_section: bool) -> str:
 
 
 def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN401
-    """Describe a key's values, except null, which its default and description explain."""
+    """Describe a key's valid values except null; the key's default and description explain null."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _values(arguments[0], [*_constraints(arguments[1:]), *metadata])

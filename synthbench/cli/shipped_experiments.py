@@ -1,7 +1,7 @@
 """The experiment files of synthbench and other packages, and the files that each of them reads.
 
-A root folder has experiments in `experiments/` and its subfolders, published tables in
-`reports/published/*.csv`. It is a clone, `synthbench/project` in the wheel, or the package of another method.
+A root folder is a clone of synthbench, `synthbench/project` in the wheel, or the package of another method.
+Its subfolders are `experiments/` and `reports/published/`, which holds published tables (*.csv).
 """
 
 import re
@@ -41,7 +41,7 @@ class ShippedExperiment:
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
-        """The published tables in the file, with their papers: "dino_table1.csv" -> "dino"."""
+        """Published table -> paper, for the tables that the file names: "dino_table1.csv" -> "dino"."""
         return dict(_TABLE.findall((self.root / self.file).read_text(encoding="utf-8")))
 
     def is_of(self, paper: str) -> bool:
@@ -53,7 +53,7 @@ class ShippedExperiment:
         )
 
     def files(self) -> Iterator[PurePath]:
-        """Yield the file, what it includes, their prompts, its published tables, and the profiles."""
+        """Yield the experiment file, included files, prompts, published tables, and all profiles of `root`."""
         included = tuple(_with_included(self.root, self.file))
         yield from included
         texts = [(self.root / file).read_text(encoding="utf-8") for file in included]
@@ -78,7 +78,7 @@ def shipped_experiments() -> Mapping[str, ShippedExperiment]:
 
 
 def papers() -> Mapping[str, tuple[ShippedExperiment, ...]]:
-    """Return the experiments of each paper that has published tables, or a folder of its own."""
+    """Return paper -> experiments, for papers with published tables or a folder under `experiments/papers`."""
     known = {file.stem.partition("_")[0] for root in _roots() for file in _found(root, PUBLISHED, "*.csv")}
     every = shipped_experiments().values()
     known |= {each.file.parent.name for each in every if each.file.parent.parent == PAPERS}
@@ -96,7 +96,7 @@ def tables_of(paper: str) -> Iterator[tuple[Path, PurePath]]:
 
 
 def _roots() -> Iterable[Path]:
-    """Return the folders with experiments: those of the wheel or clone, then of other methods' packages."""
+    """Return the root folders: the one of the wheel or clone, then the packages of other methods."""
     from importlib.metadata import entry_points
     from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""`synthbench status`: what goes on in a store, from any machine that sees it."""
+"""`synthbench status`: show which runs and stages are under way in a store."""
 
 import time
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ def status(
         ),
     ] = "",
 ) -> None:
-    """Show who computes what in a store, since when and how fast, what failed, and the money so far.
+    """Show the runs and stages under way in a store: machine, start, rate, failures and LLM costs so far.
 
-    Works on any machine that sees the store, and changes nothing there.
+    Works on any machine that can read the store; changes nothing there.
     """
     from synthbench.engine.status import status_of
     from synthbench.engine.stores import existing_store, open_store
@@ -49,7 +49,7 @@ def status(
 
 
 def _run_lines(note: "RunNote", *, goes_on: bool) -> Iterator[str]:
-    """Yield lines on a run: how far it is, its LLMs' costs, and what failed."""
+    """Yield lines on a run: progress, LLM costs and failures."""
     silent = time.time() - note.told
     if goes_on:
         state = f"{note.left}, since {_moment(note.began)}"

@@ -45,7 +45,7 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", help="Remove; without it, only show.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show what the store holds, and remove what is no longer needed.
+    """Show the store's content and what is no longer needed; with `--yes`, remove that.
 
     Removes artifacts that no experiment's last run uses and no run has used for DAYS; runs compute them again
     if needed. Tracked results and written tables stay. Damaged artifacts, which are useless, go only with
@@ -80,7 +80,7 @@ def clean(
 
 
 def _verify(store: "Store", progress: "Progress") -> bool:
-    """Discard and name damaged artifacts; return whether there were none."""
+    """Discard and print damaged artifacts; return whether all artifacts were intact."""
     from synthbench.engine.cleaning import discard_damaged
 
     num_artifacts, found = discard_damaged(store, progress)

@@ -31,7 +31,7 @@ S = TypeVar("S", bound=Section)
 class Components:
     """Finds and configures plug-ins; notes every fault at its key, and which sources and LLMs are used.
 
-    A source or LLM whose own section did not parse is None: only its name is known.
+    In `sources` and `llms`, None stands for an invalid section: only the name is known.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Components:
         """Section's path -> its keys that are not the plug-in's settings, for suggestions."""
 
     def split(self, schema: type[S], at: Cursor) -> tuple[S, dict[str, Any]]:
-        """Split a section into its own keys, unreadable ones left at defaults, and its plug-in's settings."""
+        """Split a section into its own keys (the default if unreadable) and its plug-in's settings."""
         own = {key: value for key, value in at.mapping.items() if key in schema.model_fields}
         self._section_keys[at.path] = schema.model_fields
         rest = {key: value for key, value in at.mapping.items() if key not in own}
@@ -73,7 +73,7 @@ class Components:
     ) -> tuple[Any, Any]:
         """Return the validated plug-in (None if a setting is invalid), and one with its readable settings.
 
-        Also checks the models that it names, as far as that works offline.
+        Also checks the models that the settings name, as far as possible offline.
         """
         if plugin is None:
             return None, None
@@ -92,7 +92,7 @@ class Components:
         given: Collection[str],
         at: Cursor,
     ) -> Method | None:
-        """Return the method with its settings, None if one is invalid; note faults, also of dependencies.
+        """Return the configured method, None if a setting is invalid; note faults, also of dependencies.
 
         `given` are the roles that have a source.
         """
@@ -115,7 +115,7 @@ class Components:
         return parsed if isinstance(parsed, Method) else None
 
     def step(self, plugin: Any, settings: Mapping[str, Any], at: Cursor) -> Step | None:  # noqa: ANN401
-        """Return the step with its settings, None if one is invalid or `plugin` is None; note faults."""
+        """Return the configured step, None if a setting is invalid or `plugin` is None; note faults."""
         parsed, _ = self.configured(plugin, settings, at)
         if not isinstance(parsed, Step):
             return None
@@ -129,7 +129,7 @@ class Components:
         return parsed
 
     def _check_training(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
-        """Check the training of a dependency; `given` are the available roles or sources."""
+        """Check the settings of a model that a method or step has trained; `given`: available roles or sources."""
         trainer = self.plugin("trainers", need.trainer, at)
         made, _ = self.configured(trainer, dict(need.config), at)
         if isinstance(base := getattr(made, "base", None), Pretrained):
@@ -148,7 +148,7 @@ class Components:
     ) -> NamedLLM | None:
         """Return the LLM that a method or step uses; None if it uses none, or after noting a fault.
 
-        `made` is the configured plug-in, None if its settings are invalid; `given` is its section's `llm`.
+        `made` is the configured plug-in, None if its settings are invalid; `given` is the section's key `llm`.
         """
         word = "method" if issubclass(plugin, Method) else "step"
         if not (plugin.uses_llm if made is None else _asks(made)):
@@ -169,9 +169,9 @@ class Components:
         return self.llms[name]
 
     def use(self, at: Cursor, name: str, kind: RecordKind | None = None, *, learns: bool = False) -> None:
-        """Note that a source is used; note a fault if it is unknown or not of this kind (None: any kind).
+        """Mark a source as used; note a fault if it is unknown or its records are not of `kind` (None: any).
 
-        `learns`: something is trained on it, so a test set is a fault.
+        `learns`: a model is trained on the source, so a test set is a fault.
         """
         source = self.sources.get(name)
         if at.is_known("source", name, self.sources):
@@ -242,7 +242,7 @@ def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | Named
 def _checks(
     model: Pretrained | NamedLanguageModel, plugin: object, role: str | int
 ) -> Iterator[tuple[Callable[[], None], str]]:
-    """Yield cheap checks of a plug-in's model, each with the key that a fault names; none loads it."""
+    """Yield cheap checks of a plug-in's model, each with the key to blame; no check loads the model."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         needs_head = plugin.pair_readers().get(str(role)) if isinstance(plugin, Trainer) else None

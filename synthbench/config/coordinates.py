@@ -12,7 +12,7 @@ def values_text(coordinates: Coordinates) -> str:
 
 
 def coordinates_of(axes: Mapping[str, str], across: Sequence[str]) -> Coordinates:
-    """Return a run's values on these axes."""
+    """Return a run's axis values for the axes in `across`, in that order."""
     return tuple((axis, axes[axis]) for axis in across if axis in axes)
 
 

@@ -1,4 +1,4 @@
-"""Describes an experiment's models in a line each, if they are on this machine."""
+"""Describes each model of an experiment in one line, if the model is on this machine."""
 
 import json
 from collections.abc import Iterator, Mapping

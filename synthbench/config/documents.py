@@ -61,7 +61,7 @@ class Document:
     def replaced(
         self, path: KeyPath, value: object, locations: Mapping[KeyPath, str] | None = None
     ) -> "Document":
-        """Return a copy with another value at a path, and further locations; this document stays as it is."""
+        """Return a copy with `value` at a path and `locations` added; this document is unchanged."""
         return Document(_replaced(self.data, path, value), {**self.locations, **(locations or {})})
 
 
@@ -74,10 +74,10 @@ def _replaced(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401
 
 
 def read_document(file: Path) -> Document:
-    """Read a YAML 1.2 file and its includes: a list of files, relative to it or "package:module/path".
+    """Read a YAML 1.2 file and the files that `include` lists: relative paths, or "package:module/path".
 
     The file's own values override included ones. Raises UserError for a file that is missing, not UTF-8, not
-    YAML, includes itself, or has a duplicate key.
+    a YAML mapping, includes itself, or has a duplicate key.
     """
     _check_moved(file)
     return _read(file, ())
@@ -130,7 +130,7 @@ def parse_document(text: str, name: str) -> Document:
 
 @lru_cache(maxsize=32)
 def _parsed(text: str, name: str) -> "tuple[Any, Lines]":
-    """Parse a text once: a command reads profiles and includes several times. Don't change the result."""
+    """Parse YAML text, cached since a command reads some files several times. Don't change the result."""
     from synthbench.base.yaml_loading import load_with_lines
 
     return load_with_lines(text, name)
@@ -151,11 +151,11 @@ def expand_dotted(
     """Turn keys such as `train.base.model` into nested mappings.
 
     Row names may contain dots. In a top-level patch they are looked up in `whole`, the document to be
-    patched: in `variants.a.b.train`, the name is `a.b` if that variant exists, else `a`. The longest name
-    counts.
+    patched: in `variants.a.b.train`, the name is `a.b` if that variant exists, else `a`. The longest
+    matching name counts.
 
-    A file that sets a value twice, dotted and nested, is at fault: raises UserError, or appends the message
-    to `faults` if set, and uses the later value. Of two files the later one counts.
+    If one file sets a value both dotted and nested, raises UserError; if `faults` is set, appends the message
+    there instead and uses the later value. If two files set the value, the later file's counts.
     """
     result = Document({}, {(): patch.location(())})
     for key, value in patch.data.items():
@@ -212,11 +212,11 @@ def _file(location: str) -> str:
 
 
 def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Document:
-    """Lay one document over another.
+    """Merge two documents; values of `over` replace values of `under`.
 
     Mappings are merged key by key; all else is replaced. Null removes a key. A mapping that names another
-    component (see COMPONENT_KEYS) replaces the one below it. `keep_nulls` is for patches to be applied later:
-    their nulls stay, except those that remove a variant, axis or axis value.
+    component (see COMPONENT_KEYS) replaces the whole mapping of `under`. `keep_nulls` is for patches to be
+    applied later: nulls stay, except if they remove a variant, axis or axis value.
     """
     locations, over_locations = dict(under.locations), over.locations
 
@@ -247,7 +247,7 @@ def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Docum
 def _is_row(path: KeyPath) -> bool:
     """Return whether a top-level path is a variant, an axis or an axis value.
 
-    A null removes these at once. A null inside them belongs to their patch, which is applied later.
+    A null at such a path removes the entry at once. A null further inside is part of a patch applied later.
     """
     return (path[0] == "variants" and len(path) == 2) or (path[0] == "grid" and len(path) in (2, 3))
 

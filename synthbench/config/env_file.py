@@ -1,7 +1,7 @@
 """Keys and OPENAI_BASE_URL from a file `.env` beside the experiment file.
 
-Nothing else is read, and no variables are expanded, since the file may be a stranger's. `key_hosts.py`
-decides which hosts may get a key, whatever its origin. The environment overrides the file.
+No other variable is read and none is expanded, since someone else may have written the file. `key_hosts.py`
+decides which hosts may get a key, from whatever origin. The environment overrides the file.
 """
 
 import os
@@ -45,7 +45,7 @@ def env_file(folder: Path) -> Mapping[str, str]:
 def take_keys(folder: Path, variables: Iterable[str]) -> None:
     """Put keys of the folder's `.env` into the environment, where workers and secret masking find them.
 
-    A key that the environment has already stays, unless an earlier experiment's file gave it.
+    Keeps a key that the environment already has, unless it came from an earlier experiment's `.env`.
     """
     found = env_file(folder)
     for name in variables:
@@ -55,5 +55,5 @@ def take_keys(folder: Path, variables: Iterable[str]) -> None:
 
 
 def is_from_file(variable: str) -> bool:
-    """Return whether a key comes from a `.env`."""
+    """Return whether an environment variable's key came from a `.env` file."""
     return variable in _taken and os.environ.get(variable) == _taken[variable]

@@ -19,7 +19,7 @@ IN_FILE = "corpora.folder"
 
 
 def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, str]:
-    """Return the roots of an experiment's sources, and the setting that names the data folder.
+    """Return the folders in which sources are looked up, and the setting that names the data folder.
 
     The option --data (`data`) overrides the file's corpora.folder, which overrides $SYNTHBENCH_DATA.
     """
@@ -32,7 +32,7 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
 
 
 def missing_keys(experiment: Experiment) -> Mapping[str, str]:
-    """Return LLM's name -> a message, for each LLM that rows use and whose key the environment lacks."""
+    """Return LLM's name -> a message, for each LLM that rows use and whose API key is not set."""
     found: dict[str, str] = {}
     for name in sorted(experiment.used_llms):
         llm = experiment.llms[name]

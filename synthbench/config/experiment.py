@@ -49,9 +49,9 @@ class Part:
     llm: NamedLLM | None = None
     """The LLM that the method uses, if any."""
     weight: float = 1.0
-    """How often each of its records occurs in an epoch."""
+    """How often an epoch contains each record of the part."""
     temperature: float | None = None
-    """Temperature of the contrastive loss for its records; None: the trainer's."""
+    """Temperature of the contrastive loss for the part's records; None: the trainer's temperature."""
     train_on: bool = True
     """Whether the trainer reads the part; if not, it is only an input of other parts."""
 
@@ -90,7 +90,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """An audit of a part's labels by an oracle, answered sheets or gold; without these, it writes a sheet."""
+    """An audit of a part's labels by an oracle, answered sheets or gold scores; else it writes a sheet."""
 
     name: str
     part: str
@@ -110,7 +110,7 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Start:
-    """The row whose trained model a training starts from; if it has several candidates, dev chooses one."""
+    """The row whose trained model a training starts from; dev scores choose among several candidates."""
 
     label: str = field(compare=False)
     candidates: "tuple[Candidate, ...]"
@@ -118,7 +118,7 @@ class Start:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The settings of one run, without its seed; if it has no trainer, the audits are its last stages."""
+    """The settings of one run, without its seed; a run without trainer ends with its audits."""
 
     parts: tuple[Part, ...]
     trainer_name: str
@@ -207,7 +207,7 @@ class Experiment:
     def located(self, message: str) -> str:
         """Put the file and line of NAME before a message "NAME: ..." or "NAME at COMMIT: ...".
 
-        It is the line of the first key whose value is NAME; without one, return the message as it is.
+        Uses the first key whose value is NAME; without such a key, returns the message unchanged.
         """
         value = message.partition(": ")[0].partition(" at ")[0]
         paths = (path for path, text in texts_in(self.document.data) if text == value)
@@ -235,7 +235,7 @@ class Experiment:
 
     @cached_property
     def provided_tasks(self) -> Mapping[str, TaskProvider]:
-        """Test set -> the evaluator that brings its data; the first, if several do."""
+        """Test set -> the first evaluator that brings the test set's data."""
         found: dict[str, TaskProvider] = {}
         for plan in (plan for config in configs_of(self.variants) for plan in config.evaluations):
             if isinstance(plan.evaluator, TaskProvider):

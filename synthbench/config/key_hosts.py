@@ -48,7 +48,7 @@ _OWN_HOSTS = {
 
 
 def is_here(host: str | None) -> bool:
-    """Return whether a host is this machine."""
+    """Return whether a host is this machine: localhost or a loopback address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     except ValueError:
@@ -119,7 +119,7 @@ def allow_hosts(hosts: Iterable[str], llms: Iterable[NamedLLM]) -> None:
 
 
 def _allowed() -> dict[str, list[str]]:
-    """Return the hosts that the user allowed, by variable; raises UserError for an unreadable file."""
+    """Return key variable -> hosts that the user allowed; raises UserError for an unreadable file."""
     file = _file()
     try:
         return _ALLOWED.validate_json(file.read_bytes())

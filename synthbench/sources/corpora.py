@@ -56,8 +56,7 @@ class CorpusSource(SourceBase):
     revision: str | None = added_field(
         None,
         pattern=f"^{COMMIT.pattern}$",
-        description="full commit hash of the corpus on the hub. Default: the commit in the local cache, else "
-        "the newest",
+        description="full commit hash on the hub. Default: the commit in the local cache, else the newest",
     )
     judgements: str | None = added_field(
         None,

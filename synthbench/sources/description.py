@@ -57,11 +57,10 @@ class SourceSample(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: int = Field(ge=1, description="number of records")
-    seed: int = Field(0, ge=0, lt=2**32, description="random seed of the sample")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample")
     balanced: bool = added_field(
         False,
-        description="draw equally many records of each label, or of each score if there are at most ten"
-        " distinct scores",
+        description="draw equally many records of each label, or of each of at most ten scores",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:

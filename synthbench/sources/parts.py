@@ -85,7 +85,7 @@ class _Filling:
         self._room[split] -= 1
 
     def furthest_behind(self, classes: Sequence[str]) -> Split:
-        """Return the part furthest behind its share of these classes, of the parts with room if there are any."""
+        """Return the part furthest behind its share of these classes, among parts with room if any has it."""
         numbers = Counter(classes)
         fitting = [split for split, room in self._room.items() if room >= len(classes)]
 
