@@ -36,7 +36,7 @@ def plan(
     gpus: Annotated[int | None, typer.Option(min=1, help="Number of such GPUs [1].")] = None,
     gpu_price: Annotated[float | None, typer.Option(min=0, help="US dollars per hour of one GPU.")] = None,
 ) -> None:
-    """Show what a run would do and cost: time, tokens, money, and each stage's state, such as cached or stale.
+    """Show what a run would do and cost: time, tokens, money; cached stages; stale ones and why.
 
     Computes nothing.
     """
@@ -73,7 +73,7 @@ def plan(
 
 
 def _notes(planned: "Plan") -> Iterator[str]:
-    """Yield the tables' notes, remarks on the file, base models of unknown training sets, and skipped tasks."""
+    """Yield the tables' notes, remarks on the file, bases with unknown training sets, and skipped tasks."""
     from synthbench.reporting.model.seen_notes import seen_sentences
     from synthbench.results.collect import prompt_notes
     from synthbench.results.seen import seen_data, unknown_bases

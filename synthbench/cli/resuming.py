@@ -25,7 +25,7 @@ EXIT_PENDING = 4
 def opened(
     file: "Path", overrides: "Overrides", progress: "RunProgress", hosts: list[str] | None
 ) -> "Invocation":
-    """Load an experiment, allow `hosts` to receive its LLMs' API keys, and show what code runs and what is sent."""
+    """Load an experiment, allow `hosts` to get its LLMs' API keys, and show what runs and what is sent."""
     from synthbench.config.key_hosts import allow_hosts
     from synthbench.pipeline.invocation import load_invocation
 

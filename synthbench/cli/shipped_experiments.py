@@ -53,7 +53,7 @@ class ShippedExperiment:
         )
 
     def files(self) -> Iterator[PurePath]:
-        """Yield the experiment file, included files, prompts, published tables, and all profiles of `root`."""
+        """Yield the experiment file, its includes, prompts and published tables, and `root`'s profiles."""
         included = tuple(_with_included(self.root, self.file))
         yield from included
         texts = [(self.root / file).read_text(encoding="utf-8") for file in included]
@@ -78,7 +78,7 @@ def shipped_experiments() -> Mapping[str, ShippedExperiment]:
 
 
 def papers() -> Mapping[str, tuple[ShippedExperiment, ...]]:
-    """Return paper -> experiments, for papers with published tables or a folder under `experiments/papers`."""
+    """Return paper -> experiments, for papers with published tables or a folder in `experiments/papers`."""
     known = {file.stem.partition("_")[0] for root in _roots() for file in _found(root, PUBLISHED, "*.csv")}
     every = shipped_experiments().values()
     known |= {each.file.parent.name for each in every if each.file.parent.parent == PAPERS}

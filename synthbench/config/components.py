@@ -129,7 +129,7 @@ class Components:
         return parsed
 
     def _check_training(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
-        """Check the settings of a model that a method or step has trained; `given`: available roles or sources."""
+        """Check a model that a method or step needs trained; `given`: the available roles or sources."""
         trainer = self.plugin("trainers", need.trainer, at)
         made, _ = self.configured(trainer, dict(need.config), at)
         if isinstance(base := getattr(made, "base", None), Pretrained):
@@ -148,7 +148,8 @@ class Components:
     ) -> NamedLLM | None:
         """Return the LLM that a method or step uses; None if it uses none, or after noting a fault.
 
-        `made` is the configured plug-in, None if its settings are invalid; `given` is the section's key `llm`.
+        `made` is the configured plug-in, None if its settings are invalid; `given` is the section's key
+        `llm`.
         """
         word = "method" if issubclass(plugin, Method) else "step"
         if not (plugin.uses_llm if made is None else _asks(made)):

@@ -178,7 +178,7 @@ class RunReader:
         *,
         learns: bool = False,
     ) -> None:
-        """Mark the sources that a section lists as used, and note their faults."""
+        """Mark as used the sources that a section lists, and note faults in them."""
         for key, names in named.items():
             for index, name in enumerate(names):
                 self.components.use(at[key][index], name, kind, learns=learns)

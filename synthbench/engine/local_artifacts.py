@@ -87,7 +87,7 @@ class LocalArtifacts:
             raise ArtifactDamagedError(identity, f"{name} can't be read: {error.strerror}") from error
 
     def verify(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Hash all files."""
+        """Hash all files and compare them with the record; raises ArtifactDamagedError."""
         self.check(identity, record, None, thorough=True)
 
     def fetch(self, identity: str, record: Mapping[str, Any]) -> None:

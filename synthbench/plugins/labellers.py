@@ -180,9 +180,9 @@ class Labeller(BaseModel):
     ) -> Iterator[tuple[int, Verdict]]:
         """Yield index and verdict of each pair that is not done, in any order.
 
-        A model scores pairs in batches of similar length, and a batch as a whole even if some of its pairs
-        are done. Scores are clipped to [0, 1] unless `is_limited` is False; raises UserError if a pretrained
-        cross-encoder's are more than BEYOND outside.
+        A model scores pairs in batches of similar length; a batch is scored whole even if some of its pairs
+        are done. Scores are clipped to [0, 1] unless `is_limited` is False. Raises UserError if a score of a
+        pretrained cross-encoder lies outside [0, 1] by more than BEYOND.
         """
         with context.progress.task("labelling pairs", number) as task:
             if self.judge is not None:

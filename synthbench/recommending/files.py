@@ -35,7 +35,7 @@ class PhaseFiles:
         return self.file.with_name(f"{self.file.stem}.{phase}.yaml")
 
     def decisions(self, phase: str, decide: Callable[[], Decisions]) -> Decisions:
-        """Return the decisions in the phase's file if the file is of this request, else `decide()`."""
+        """Return the decisions in the phase's file if it was written for this request, else `decide()`."""
         lines = _text_of(self.path(phase)).splitlines()
         found = {
             key: line.removeprefix(key) for line in lines for key in (_KEY, _DECIDED) if line.startswith(key)

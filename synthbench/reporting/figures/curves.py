@@ -57,7 +57,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """A panel per column of the table; all panels have the same lines, some without points."""
+    """A panel per column of the table. Each panel has the same lines; a line may lack points there."""
 
     name: ClassVar = "curves"
     title: ClassVar = "Scores against an amount"
