@@ -133,7 +133,7 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
 
 
 def _times(to_run: "list[Stage]", estimator: "Estimator", known: "StageFacts") -> Iterator[str]:
-    """Yield lines: total time on this device, on a CPU machine also for an A100; stages without estimate."""
+    """Yield the total time on this device (if a CPU, also on an A100), then stages without an estimate."""
     from synthbench.engine.monitor import duration
     from synthbench.estimates.figures import DATA_SHEETS, Estimator, Total
     from synthbench.estimates.totals import with_all_tries
@@ -194,7 +194,7 @@ def _reasons(found: "list[StageStatus]") -> Iterator[str]:
 
 
 def _not_at_hand(planned: "Plan", to_run: "Sequence[Stage]") -> Iterator[str]:
-    """Yield the models and data that a run must download first, and how estimates suffer until then."""
+    """Yield the models and data that a run must download first, and a note on rough estimates."""
     from synthbench.hub.repositories import WORDS
     from synthbench.pipeline.hub_needs import files_on_hub, missing
 

@@ -32,7 +32,7 @@ def report(
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
 ) -> None:
-    """Write the last tracked report of this file, with these overrides, again; computes nothing."""
+    """Rewrite the report of the last tracked run with this file and these overrides; computes nothing."""
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.reporting.files import place_report, report_files, report_folder, report_inputs
     from synthbench.results.collect import request

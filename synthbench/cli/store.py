@@ -45,7 +45,7 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", help="Remove; without it, only show.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the store's content and what is no longer needed; with `--yes`, remove that.
+    """Show the store's content and the removable artifacts; with `--yes`, remove these artifacts.
 
     Removes artifacts that no experiment's last run uses and no run has used for DAYS; runs compute them again
     if needed. Tracked results and written tables stay. Damaged artifacts, which are useless, go only with

@@ -90,7 +90,10 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """An audit of a part's labels by an oracle, answered sheets or gold scores; else it writes a sheet."""
+    """An audit of a part's labels by an oracle, answered sheets or gold scores.
+
+    Without any of these, the run writes a blank sheet.
+    """
 
     name: str
     part: str

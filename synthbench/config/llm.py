@@ -49,12 +49,11 @@ class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
     """The chat model of the generated world, which a run starts when the first stage needs it."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the LLM's part of a stage's identity: the name and the settings that change answers, no
-        address."""
+        """Return the LLM's part of a stage's identity: the name, and the settings that change answers."""
         return {"endpoint": self.endpoint, **self.content()}
 
     def server(self) -> WorldLLMSettings:
-        """Return the settings of the server."""
+        """Return the settings of the chat server that the run starts."""
         own = set(WorldLLMSettings.model_fields)
         return WorldLLMSettings.model_validate(self.model_dump(include=own))
 
@@ -63,7 +62,7 @@ class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
         return ChatModel(self.endpoint, "", world().llm_model)
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return the endpoint at this address.
+        """Return the endpoint that has the base URL and model of `address`.
 
         The cache distinguishes endpoints by name only, so the name contains the world's settings.
         """
@@ -114,7 +113,7 @@ class EndpointAddress(BaseModel):
     name: str = Field(
         max_length=100,
         pattern=NAME_PATTERN,
-        description="the endpoint's name in stage identities and the answer cache, instead of its address",
+        description="the endpoint's name in stage identities and the answer cache, instead of the base URL",
     )
     base_url: Annotated[str, AfterValidator(_address)] = Field(
         description="base URL, such as https://api.openai.com/v1 or http://localhost:8000/v1"
@@ -124,7 +123,7 @@ class EndpointAddress(BaseModel):
         None, description="the environment variable that holds the API key; null: no key"
     )
     sends_sample: bool = Field(
-        True, description="send each request's sample index as `seed`; false for endpoints that reject it"
+        True, description="send each request's sample index as `seed`; false for endpoints that reject `seed`"
     )
 
 
@@ -144,7 +143,7 @@ class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
         return self.name
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the LLM's part of a stage's identity: the endpoint's name, model and options, no address."""
+        """Return the LLM's part of a stage's identity: endpoint name, model and answer options."""
         return {"endpoint": self.name, "model": self.model, **self.options(), **self.rule()}
 
     def address(self) -> ChatModel:
@@ -152,7 +151,7 @@ class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
         return ChatModel(self.name, self.base_url, self.model)
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return the endpoint at this address."""
+        """Return the endpoint that has the base URL and model of `address`."""
         return Endpoint(
             self.name,
             address.base_url,
@@ -183,7 +182,7 @@ class NamedLLM:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The path of its settings in the file."""
+        """The key path of the LLM's settings in the file."""
         return (SHORT_FORM,) if self.name == SHORT_FORM else ("llms", self.name)
 
     @property
@@ -193,7 +192,7 @@ class NamedLLM:
 
     @property
     def title(self) -> str:
-        """Its name in tables: its key under `llms`, or the model's name if the file has a single `llm`."""
+        """The LLM's name in tables: the key under `llms`, or the model's name for a single `llm`."""
         return self.settings.address().model if self.name == SHORT_FORM else self.name
 
     @property
@@ -204,15 +203,16 @@ class NamedLLM:
         return f"LLM{name}: {address.model} ({address.name})."
 
     def endpoint(self, address: ChatModel | None = None) -> Endpoint:
-        """Return the LLM's endpoint, at `address` if known."""
+        """Return the LLM's endpoint with the base URL of `address`; None: the base URL of the settings."""
         found = self.settings.at(address or self.settings.address())
         return replace(found, section=self.section, locations=self.locations)
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Expand `NAME`, the generated world's name, to {endpoint: NAME}; return what is not text unchanged.
+    """Expand `NAME`, the generated world's name, to {endpoint: NAME}; return other types unchanged.
 
-    Raises ValueError for text unlike NAME; `with_providers` has already expanded PROVIDER/MODEL.
+    Raises ValueError for text unlike NAME and for the removed key `local`. `with_providers` has already
+    expanded PROVIDER/MODEL.
     """
     if isinstance(given, dict) and "local" in given:
         raise ValueError(f"`local:` is gone; write {{serve: transformers, model: {given['local']}}}")

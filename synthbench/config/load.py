@@ -220,7 +220,7 @@ class _ExperimentLoader:
         return [llm for llm in self.components.llms.values() if llm is not None]
 
     def _variants(self, rows: Sequence[ExperimentRow]) -> list[Variant]:
-        """Return the valid variants; note faults of the others; set `idle_parts`: parts that no row uses."""
+        """Return the valid variants; note all faults; set `idle_parts`: parts that no row uses."""
         found: list[Variant] = []
         idle: dict[str, Document] = {}
         row_problems = RowProblems(rows)
@@ -323,7 +323,10 @@ class _ExperimentLoader:
             self.at["seeds"].add(many)
 
     def _wanted(self, rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
-        """Return the rows that `--variant` selects, and rows they start from; without the option all rows."""
+        """Return the rows that `--variant` selects (default: all), and rows that these start from.
+
+        Notes a fault for each unknown variant.
+        """
         wanted, names = self.overrides.variants, {row.name for row in rows}
         for name in wanted if rows else ():
             if name not in names:
@@ -333,13 +336,13 @@ class _ExperimentLoader:
 
 
 def _llms_at(at: Cursor) -> list[Cursor]:
-    """Return the key of each LLM's section in a file."""
+    """Return a cursor at each LLM's section of a file."""
     only = [] if at[SHORT_FORM].value is None else [at[SHORT_FORM]]
     return [*only, *(at["llms"][name] for name in at["llms"].mapping)]
 
 
 def _llms_of(file: Cursor) -> dict[str, NamedLLM | None]:
-    """Return a file's LLMs by name, None for an invalid section; notes their faults."""
+    """Return LLM's name -> LLM, None for an invalid section; note the faults of these sections."""
     found: dict[str, NamedLLM | None] = {}
     for at in _llms_at(file):
         name, settings = str(at.path[-1]), at.parse(AnyLLM)

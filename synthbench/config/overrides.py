@@ -45,8 +45,9 @@ class Overrides:
 class Request:
     """An experiment file merged with its includes, profile and overrides; each value has its location.
 
-    `file` is the long form of the experiment file. `document` also has all top-level patches; `substituted`
-    also has the profile's substitutes of sources. `runs` are patches of every run, applied after its variant.
+    `file` is the long form of the experiment file. `document` adds all top-level patches and the profile's
+    LLM; `substituted` adds the profile's sources. `runs` are patches of every run, applied after the patch of
+    its variant.
     """
 
     file: Document
@@ -63,8 +64,8 @@ class Request:
         """Read and merge all files and overrides; note the faults of the profile and `--set`.
 
         Null removes a key, a row or an axis value. The LLM is substituted after the profile's patches, but
-        before `--set`, which may set its keys. Raises UserError if a file is missing or not YAML, or a
-        `--set` is unreadable.
+        before `--set`, which may set the new LLM's keys. Raises UserError if a file is missing or not YAML,
+        or a `--set` is unreadable.
         """
         section, profile = _read_profile(file, overrides.profile, problems)
         substitute = section.substitute
@@ -109,7 +110,7 @@ class Request:
 
 
 def _patched(document: Document, dotted: Document, problems: Problems) -> Document:
-    """Merge a patch with dotted keys into a file; note a fault for each absent row that it removes."""
+    """Merge a patch with dotted keys into a file; note a fault for each absent row or axis to remove."""
     patch = expand_dotted(dotted, whole=document.data)
     document = _with_llm_in_full(document, patch)
     absent = list(_absent_rows(document, patch))
@@ -181,7 +182,7 @@ def _first_key(document: Document) -> str:
 def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """Yield the path of each variant, axis or axis value that a patch removes but that does not exist.
 
-    Each comes with the existing names.
+    With each path, yields the existing names.
     """
     for path in (("variants",), ("grid",), *(("grid", axis) for axis in patch.mapping("grid"))):
         known = document.mapping(*path)

@@ -104,7 +104,7 @@ class PartReader:
                 self.components.use(at[role], taken, known.get(role), learns=True)
 
     def _check_part_of_role(self, at: Cursor, taken: PartRole, kind: RecordKind | None) -> None:
-        """Note a fault if a role can't read the part that it names; `kind` is the role's, None for any."""
+        """Note a fault if a role can't read its part; `kind` is the kind that the role needs, None: any."""
         _, own, _, role = at.path
         wrong = self._obstacle(str(own), taken.part)
         if taken.part in self.components.sources and taken.part not in self.raw:
@@ -142,7 +142,7 @@ class PartReader:
         return ()
 
     def _steps(self, at: Cursor, section: PartSection, kind: RecordKind | None) -> tuple[PrepareStep, ...]:
-        """Return a part's steps; `kind` is the kind of its records before them (None: unknown)."""
+        """Return a part's steps; `kind` is the records' kind before the first step (None: unknown)."""
         steps: list[PrepareStep] = []
         for index in range(len(section.prepare)):
             inner = at["prepare"][index]
@@ -249,7 +249,7 @@ class PartReader:
 
 
 def _wrong_kind(name: str, found: RecordKind | None, kind: RecordKind | None) -> str:
-    """Return a message if records have another kind than needed; "" if not, or if either is unknown."""
+    """Return a message if kind `found` differs from the needed `kind`; "" if not, or if one is unknown."""
     if kind is None or found is None or found == kind:
         return ""
     return f"'{name}' holds records of kind {found}, here {kind} is needed"
@@ -264,7 +264,7 @@ def _bases_apart(plugin: type[Step], raw: Mapping[str, Any]) -> tuple[Mapping[st
 
 
 def _in_training(section: PartSection) -> dict[str, Any]:
-    """Return a part's training settings."""
+    """Return a part's weight, loss temperature and `train_on`, as fields of Part."""
     return {"weight": section.weight, "temperature": section.loss_temperature, "train_on": section.train_on}
 
 

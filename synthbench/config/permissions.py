@@ -64,9 +64,9 @@ def _is_typed(at: Cursor, assignments: Collection[str]) -> bool:
 
 
 def check_cluster(at: Cursor, runtime: Runtime, experiment: Path, assignments: Collection[str]) -> None:
-    """Note a fault for a remote Ray cluster, unless an option names it or the user allows the folder's code.
+    """Note a fault for a remote Ray cluster, unless an option sets the address or the user allows code.
 
-    A cluster can run code in the process that connects to it, which unpickles its results.
+    This process unpickles the cluster's results, so the cluster can run code here.
     """
     is_asked = not _is_typed(at["address"], assignments) and not is_allowed(experiment.resolve())
     if cluster_elsewhere(runtime) and is_asked:
@@ -93,7 +93,7 @@ def what_connects(experiment: Experiment) -> Iterator[str]:
 
 
 def what_is_sent(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each LLM that is a service: the host that gets prompts, and its key."""
+    """Yield a line on each LLM that is a service: the host that gets prompts, and the key variable."""
     asked = [experiment.llms[name] for name in sorted(experiment.used_llms)]
     unallowed = unallowed_hosts(asked)
     for llm in asked:
@@ -113,9 +113,7 @@ def _what_is_sent(llm: EndpointLLM, unallowed: Collection[str]) -> str:
 
 
 def what_runs(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each Python file with a component, each LLM's command, and each model with its own
-    code.
-    """
+    """Yield a line on each plug-in's Python file, each model with code of its own, and each LLM's command."""
     plugins = [plugin for config in configs_of(experiment.variants) for plugin in plugins_of(config)]
     files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
@@ -128,13 +126,13 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
 
 
 def whose_code_runs(variants: Iterable[Variant]) -> Iterator[str]:
-    """Yield a note on each model whose own code runs, with its rows."""
+    """Yield a note on each model whose own code runs, with the model's rows."""
     for (model, _), names in _rows_by_model(variants, "trust_remote_code").items():
         yield f"Runs code that comes with the model {model}: {names}."
 
 
 def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
-    """Yield a note on each model with weights or products below single precision, with its rows."""
+    """Yield a note on each model with weights or computations below fp32, with the model's rows."""
     for (model, dtype), names in _rows_by_model(variants, "dtype").items():
         yield f"{model} has its weights in {dtype}: {names}."
     for (model, precision), names in _rows_by_model(variants, "precision").items():
@@ -142,7 +140,7 @@ def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
 
 
 def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any], str]:
-    """Return (model, value of this key) -> the rows with it, for values other than the default."""
+    """Return (model, value of `key`) -> row names, for models whose `key` differs from the default."""
     rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
         plugins = (plugin for config in configs_of([variant]) for plugin in plugins_of(config))
@@ -168,8 +166,7 @@ def _models_with(settings: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa:
 def models_in(
     settings: Any,  # noqa: ANN401 - whatever settings hold
 ) -> Iterator[Pretrained | NamedLanguageModel | Mapping[str, Any]]:
-    """Yield the models in a plug-in's settings; a mapping describes a model that is passed on to a
-    dependency."""
+    """Yield the models in a plug-in's settings; a model meant for a dependency is a mapping."""
     if isinstance(settings, Pretrained | NamedLanguageModel):
         yield settings
     elif isinstance(settings, BaseModel):
@@ -185,8 +182,8 @@ def models_in(
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
     """Yield a line on files read outside the experiment's folder, the home and the user's data folder.
 
-    Links are resolved first. A data folder that only the file names counts as outside. Profiles shipped with
-    synthbench are always allowed.
+    Links are resolved first. A data folder that only the experiment file sets counts as outside. Profiles
+    shipped with synthbench are always allowed.
     """
     data = experiment.roots.data
     own = [experiment.file.parent, home, SHIPPED]
@@ -228,7 +225,7 @@ def named_files(
 
 
 def plugins_of(config: RunConfig) -> list[Any]:
-    """Return a run's methods, steps, trainer and evaluators; None for an absent one."""
+    """Return a run's methods, steps, trainer and evaluators; contains None for absent plug-ins."""
     plugins: list[Any] = [part.method for part in config.parts]
     steps = [step.plugin for part in config.parts for step in part.prepare]
     evaluators = [evaluation.evaluator for evaluation in config.evaluations]

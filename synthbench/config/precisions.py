@@ -15,7 +15,7 @@ SECTIONS = ("data", "train")
 
 @dataclass(frozen=True)
 class GivenPrecision:
-    """A key that sets another precision than fp32, and its location."""
+    """A key that sets a precision other than fp32, and the key's location."""
 
     location: str
     key: str
@@ -23,7 +23,7 @@ class GivenPrecision:
 
 
 def given_precisions(document: Document) -> Iterator[GivenPrecision]:
-    """Yield each key of a row that sets another precision than fp32."""
+    """Yield each key of a row that sets a precision other than fp32."""
     for path, precision in texts_in({key: document.data.get(key) for key in SECTIONS}):
         if path[-1] == KEY and precision != FP32:
             yield GivenPrecision(document.location(path), ".".join(map(str, path)), precision)
@@ -34,8 +34,8 @@ def check_precisions(
 ) -> None:
     """Raise UserError with a line for each key whose precision the device does not support.
 
-    Devices of a cluster are unknown here. Checking a GPU opens it in this process; without `may_open_gpu`,
-    the stages check.
+    Checks nothing for a cluster, whose devices are unknown. Checking a GPU opens it in this process; without
+    `may_open_gpu`, stages check their GPU when they run.
     """
     if not precisions or runtime.executor != "local":
         return

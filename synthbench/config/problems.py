@@ -58,7 +58,7 @@ def describe(
     location: KeyPath,
     beside: Collection[str] = (),
 ) -> str:
-    """Return one message on pydantic's errors at a location; several mean that no member of a union fits.
+    """Return one message on pydantic's errors at a location; several errors: no member of a union fits.
 
     `beside` are further valid keys of the section, for suggestions.
     """
@@ -109,7 +109,7 @@ def _number(value: Any) -> Any:  # noqa: ANN401
 
 
 def _given(fault: Any) -> str:  # noqa: ANN401
-    """Return ", is ..." with the invalid value if that helps, and a suggestion."""
+    """Return ", is VALUE" for the invalid value where that helps, and a suggestion."""
     kind, given = fault["type"], fault.get("input")
     if kind in ("missing", "value_error", "assertion_error", "too_short", "too_long", "union_tag_not_found"):
         return ""
@@ -219,7 +219,7 @@ class Problems:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A key of a document, with its value and the Problems that collect its faults."""
+    """A key of a document; gives the key's value and collects faults of the key in Problems."""
 
     document: Document
     problems: Problems
@@ -270,7 +270,7 @@ class Cursor:
         return False
 
     def parse(self, schema: Any, value: Any = None, beside: Collection[str] = ()) -> Any:  # noqa: ANN401
-        """Validate this key's value, or `value`, by a model or type; None with the faults noted.
+        """Return this key's value, or `value`, validated by a model or type; None after noting faults.
 
         `beside` are further valid keys of the section, for suggestions. Validation goes through JSON, since
         pydantic's strict mode only then accepts a list as a tuple.
@@ -301,7 +301,7 @@ class Cursor:
         return None
 
     def readable(self, schema: type[BaseModel], value: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """Validate a section as `parse`; if it fails, return an instance of its readable fields."""
+        """Validate a section like `parse`; if invalid, return an unvalidated model of the readable fields."""
         parsed = self.parse(schema, value)
         return readable(schema, value, self.problems.folder) if parsed is None else parsed
 

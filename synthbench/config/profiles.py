@@ -1,4 +1,4 @@
-"""Profiles: where they are, and what they replace, so that a paper's experiment runs on a laptop."""
+"""Finds profiles and applies their substitutes, so that a paper's experiment runs on a laptop."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -24,9 +24,9 @@ SHIPPED = Path(__file__).parents[1] / FOLDER
 def profile_file(experiment: Path, name: str) -> Path:
     """Return the file of a profile: profiles/NAME.yaml beside the experiment file, else the shipped one.
 
-    The profiles of a folder `experiments` serve the experiments in its subfolders, too.
+    Experiments in subfolders of `experiments` also find profiles in the folders above, up to `experiments`.
 
-    Raises UserError, with the names of the existing profiles, if there is neither.
+    Raises UserError for a path instead of a name, and for an unknown name (with the known names).
     """
     beside = experiment.parent / FOLDER
     if Path(name).name != name or name.endswith(".yaml"):
@@ -67,18 +67,18 @@ KEPT = ("split", "sample", "as")
 
 
 OF_ONE_MODEL = ("revision", "drop_stop_words", "trust_remote_code")
-"""Keys that hold for the model that a section names; they are dropped when a profile replaces it."""
+"""Keys that belong to one model; they are dropped when a profile replaces the model."""
 
 
 def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
-    """Replace each `model:` by the substitute of its first matching pattern; drop its keys in OF_ONE_MODEL.
+    """Replace each `model:` by its first matching substitute; drop the old model's keys in OF_ONE_MODEL.
 
-    Patterns of the model's role come before those for all roles. A role is the key under which a method
+    Patterns of the model's role come before general patterns. A role is the key under which a method
     configures a model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer.
-    `select` stays as it is, since each candidate's sections already have its values.
+    `select` stays unchanged: the candidates' sections already hold the selected values.
 
-    An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
-    changes.
+    A model id that no pattern matches is a problem, unless the id is one of the replacements. Without
+    patterns nothing changes.
     """
     tables = (substitute.models, *substitute.roles.values())
     replacements = {new for table in tables for new in table.values()}
@@ -110,7 +110,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
 
 
 def substituted_model(model: str, substitute: SubstituteSection) -> str | None:
-    """Return the base model that replaces this one, None if none does."""
+    """Return the substitute of a base model by the patterns for all roles; None without a substitute."""
     return None if model in substitute.models.values() else _first_match(model, substitute.models)
 
 
@@ -129,7 +129,8 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
 def substitute_llm(document: Document, llm: str | None) -> Document:
     """Replace the file's LLMs by `llm`; None changes nothing.
 
-    An LLM that already is `llm` stays as it is. Under `llms` each gets its own seed, so their answers differ.
+    An LLM that already is `llm` stays unchanged. Under `llms`, each replaced LLM gets its own seed, so that
+    the answers differ.
     """
     if llm is None:
         return document
@@ -146,7 +147,7 @@ def _is_another(named: object, llm: str) -> bool:
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
-    """Let `oracle` judge the audits that people would judge; audits against gold stay. None: no change."""
+    """Let `oracle` judge the audits that people would judge; audits with `gold` stay. None: no change."""
     for name, audit in document.mapping("audit").items() if oracle is not None else ():
         if isinstance(audit, dict) and "gold" not in audit:
             kept = {key: value for key, value in audit.items() if key != "sheets"}
@@ -160,9 +161,9 @@ def substitute_tasks(
     """Replace tasks, sources on the hub and files in the data folder by substitutes from a profile's table.
 
     The table maps patterns to sources; the first pattern that matches counts. Patterns match "TASK/SPLIT",
-    "HUB/FILE/KIND", "data:PATH/KIND" for a file in the data folder, and "hub:HUB/TAKE" for a corpus. A source
-    keeps its own split, sample and conversion (`as`). A task or a source on the hub that no pattern
-    matches is a problem; a file in the data folder stays as it is. Without a table nothing changes.
+    "HUB/FILE/KIND", "data:PATH/KIND" for a file in the data folder, and "hub:HUB/TAKE" for a corpus. The
+    substitute keeps the source's split, sample and conversion (`as`). If no pattern matches, a task or a
+    source on the hub is a problem, and a file in the data folder stays. An empty table changes nothing.
     """
     for name, source in document.mapping("sources").items() if table else ():
         document = document.replaced(
@@ -209,7 +210,7 @@ def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    """Return the text that patterns must match; "" for the user's own files and the generated world."""
+    """Return the text matched against patterns; "" for the user's own files and the generated world."""
     if "task" in source:
         return f"{source['task']}/{source.get('split', 'test')}"
     if "corpus" in source:

@@ -1,4 +1,4 @@
-"""Providers of LLMs, and the section of settings that `llm: PROVIDER/MODEL` stands for."""
+"""Expands `llm: PROVIDER/MODEL` into the provider's settings."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,10 @@ LLM, LLMS = "llm", "llms"
 
 @dataclass(frozen=True)
 class Provider:
-    """A service or local server with OpenAI's API; `address_variable` overrides `base_url`."""
+    """A service or local server with OpenAI's API.
+
+    The environment variable `address_variable` overrides `base_url`.
+    """
 
     base_url: str
     key_variable: str = ""
@@ -27,13 +30,13 @@ PROVIDERS: Mapping[str, Provider] = {
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "vllm": Provider("http://localhost:8000/v1"),
 }
-"""PROVIDER in `llm: PROVIDER/MODEL` -> its address and key variable."""
+"""PROVIDER in `llm: PROVIDER/MODEL` -> base URL and key variable."""
 
 
 def with_providers(document: Document, folder: Path) -> Document:
-    """Return a file's document with each `PROVIDER/MODEL` written out as a section, at its location.
+    """Return a file's document with each LLM's `PROVIDER/MODEL` expanded to a section.
 
-    OPENAI_BASE_URL overrides OpenAI's address; it comes from the environment or the `.env` in `folder`. The
+    OPENAI_BASE_URL, from the environment or else the `.env` in `folder`, overrides OpenAI's base URL. The
     schema reports unknown providers. Raises UserError if the `.env` can't be read.
     """
     for path in ((LLM,), *((LLMS, name) for name in document.mapping(LLMS))):
@@ -54,7 +57,7 @@ def with_providers(document: Document, folder: Path) -> Document:
 
 
 def _address(provider: Provider, folder: Path) -> tuple[str, str]:
-    """Return the address, and the variable that set it, "" for the provider's own address."""
+    """Return the base URL and the variable that set it; the variable is "" for the provider's own URL."""
     variable = provider.address_variable
     if not variable:
         return provider.base_url, ""

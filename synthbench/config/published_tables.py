@@ -33,8 +33,9 @@ EvaluatorSettings = Annotated[Mapping[str, str], BeforeValidator(_read_settings)
 class PublishedValue(BaseModel):
     """A published figure, with the conditions that a comparable result has to meet.
 
-    `value` and `sd` have the printed digits. `encoder` and `generator` are models, "" for none or unknown.
-    `settings` are the paper's evaluator settings, by our names. `n`: number of test items, None if unknown.
+    `value` and `sd` have the printed digits. `encoder` and `generator` are model names, "" for none or
+    unknown. `settings` are the paper's evaluator settings, with synthbench's key names. `n`: number of test
+    items, None if unknown.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -80,7 +81,7 @@ def read_published(file: Path) -> tuple[PublishedValue, ...]:
 def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
     """Return the published costs that `table.costs` selects, in US dollars.
 
-    Raises UserError with the faulty key below `costs` if one is missing.
+    Raises UserError for a row or column that the file lacks; names the key below `costs`.
     """
     of_row = {value.column: value for value in values if value.row == options.row and value.metric == "usd"}
     if not of_row:
@@ -101,8 +102,8 @@ def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> t
 def chosen_values(options: PublishedOptions, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
     """Return the published figures that `table.published` selects.
 
-    Raises UserError with the faulty key below `published`: an encoder, row or column that the file lacks, or
-    a row that it has for several encoders or splits.
+    Raises UserError for an encoder, row or column that the file lacks, and for a row that the file has for
+    several encoders or splits. The message names the key below `published`.
     """
     wanted_encoders = {f"encoders.{at}": name for at, name in options.encoders.items()}
     if options.encoder is not None:
@@ -142,7 +143,7 @@ class PublishedAudit(BaseModel):
 def read_published_audit(file: Path, rows: Mapping[str, str], columns: Mapping[str, str]) -> PublishedAudit:
     """Return a published audit's shares.
 
-    `rows` map judged labels to the file's rows, `columns` map intended labels to its columns. Raises
+    `rows` map judged labels to the file's rows, `columns` map intended labels to the file's columns. Raises
     UserError if the file is unreadable, or lacks a row or column.
     """
     options = PublishedOptions(file=(str(file),), rows=rows, columns=columns)

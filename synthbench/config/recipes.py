@@ -1,4 +1,4 @@
-"""Recipes: named, versioned bundles of method, steps, trainer and rates, which plug-ins ship as data.
+"""Recipes: named, versioned bundles of method, steps, trainer and learning rates, shipped by plug-ins.
 
 A package ships `recipes.yaml` and names itself under the entry point group `synthbench.recipes`.
 """
@@ -35,11 +35,11 @@ Task = Literal["similarity", "duplicates", "retrieval", "classification"]
 
 
 class Rates(Section):
-    """Learning rates for base models of one size, and what else this size changes."""
+    """Learning rates and other settings for base models of one size."""
 
     use: float = Field(gt=0, lt=1, description="the learning rate, if none is chosen on dev")
     tries: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        alias="try", min_length=1, description="the learning rates that a choice on dev compares"
+        alias="try", min_length=1, description="the learning rates among which dev scores choose"
     )
     run: Settings = Field({}, description="patch of the recipe's run for bases of this size")
 
@@ -47,39 +47,40 @@ class Rates(Section):
 class Recipe(Section):
     """A recipe: the settings of a run, as in an experiment file; its sources have the names in `needs`."""
 
-    name: Name = Field(description="the key of its section in `recipes.yaml`")
+    name: Name = Field(description="the key of the recipe's section in `recipes.yaml`")
     version: int = Field(ge=1, description="raised whenever the recipe's run changes")
     summary: str = Field(min_length=1, description="what the recipe does, in one sentence")
     tasks: tuple[Task, ...] = Field(min_length=1, description="what the encoder is meant for")
-    needs: tuple[Need, ...] = Field(description="the sources that it needs; llm: an LLM, too")
-    measured: str = Field("", description='the study or paper that measured it; "": none')
+    needs: tuple[Need, ...] = Field(description="the sources that the recipe needs; llm: an LLM, too")
+    measured: str = Field("", description='the study or paper that measured the recipe; "": none')
     starts_from: Name | None = Field(
         None, description="the recipe whose trained model the training starts from; null: the base"
     )
     languages: tuple[str, ...] = Field(
-        (), description="codes of the languages that it was made for, such as en; empty: any"
+        (), description="codes of the languages that the recipe was made for, such as en; empty: any"
     )
     bases: tuple[str, ...] = Field(
         ("train.base",),
-        description="keys of the run that get the file's base, each with the learning rate for its size",
+        description="keys of the run that get the file's base model; the learning rate beside each is set for"
+        " the model's size",
     )
     rates: dict[Size, Rates] = Field(
-        {}, description="size of the base -> its rates; empty: the run has its own, or trains nothing"
+        {}, description="base model's size -> rates; empty: the run sets a rate itself, or trains nothing"
     )
-    run: Settings = Field(description="the run, without the file's base and its rate")
+    run: Settings = Field(description="the run's settings, without base model and learning rate")
 
     @property
     def title(self) -> str:
-        """The name with the version, as files pin it."""
+        """NAME@VERSION, as experiment files pin a version."""
         return f"{self.name}@{self.version}"
 
     @property
     def is_of_paper(self) -> bool:
-        """Whether it brings a paper's own base and rate; `variants: all` leaves such recipes out."""
+        """Whether the recipe sets a paper's own base model; `variants: all` leaves such recipes out."""
         return "base" in self.run.get("train", {})
 
     def lacks(self, available: Collection[str]) -> list[str]:
-        """Return its needs that are not in `available`, which holds sources and perhaps "llm"."""
+        """Return the recipe's needs that `available` (source names, perhaps "llm") lacks."""
         return [need for need in self.needs if need not in available]
 
 
@@ -128,7 +129,7 @@ def _shipped() -> tuple[Mapping[str, Recipe], tuple[str, ...]]:
 
 
 def _read(point: EntryPoint) -> Iterator[Recipe]:
-    """Yield the recipes of a package; a recipe with several versions is a list of them."""
+    """Yield a package's recipes; in the file, a recipe with several versions is a list."""
     name = f"{PACKAGE_PREFIX}{point.value.replace('.', '/')}/{FILE}"
     files = [path for path in in_package(name) if path.is_file()]
     if not files:
@@ -150,7 +151,7 @@ def _read(point: EntryPoint) -> Iterator[Recipe]:
 
 
 def with_recipes(document: Document) -> Document:
-    """Return an experiment file in which each run's patch with `recipe:` holds the recipe's run.
+    """Return an experiment file with each patch's key `recipe` replaced by the recipe's run.
 
     The rest of the patch overrides the recipe's run. Values of the recipe have the location of `recipe:`.
     Raises one UserError for all unknown recipes.
@@ -173,13 +174,13 @@ def with_recipes(document: Document) -> Document:
 
 
 def under_patch(run: Mapping[str, Any], patch: Document) -> Document:
-    """Return a recipe's run with a patch, whose keys may be dotted, laid over it."""
+    """Return a recipe's run, overridden by a patch whose keys may be dotted."""
     whole = located(dict(run), patch.location((RECIPE,)))
     return merge(whole, without_recipe(expand_dotted(patch)), keep_nulls=True)
 
 
 def without_recipe(patch: Document) -> Document:
-    """Return a patch without the name of its recipe."""
+    """Return a patch without the key `recipe`."""
     return replace(patch, data={key: value for key, value in patch.data.items() if key != RECIPE})
 
 

@@ -40,7 +40,7 @@ def without_aliases(document: Document) -> Document:
 
 
 def _names_a_source(path: KeyPath) -> bool:
-    """Return whether this path of a run holds a source's name; prepare steps may nest it at any depth."""
+    """Return whether this path of a run holds a source's name, in prepare steps at any depth."""
     match path:
         case ("data", _, "source") | ("data", _, "sources", _) | ("train", "selection", "sources", int()):
             return True
@@ -87,8 +87,8 @@ class ExperimentRow:
 def rows_of(document: Document, patches: Patches, problems: Problems) -> list[ExperimentRow]:
     """Return every row of a file; `patches`, whose dotted keys must be expanded, are merged into each.
 
-    Malformed sections are skipped; the schema reports them. `problems` gets a fault for each variant that
-    patches nothing, for a baseline with the name of a variant, and for more than `MOST_ROWS` rows.
+    Malformed sections are skipped; the schema reports them. `problems` gets a fault for a variant that
+    patches nothing, a value given twice, a baseline with a variant's name, and more than `MOST_ROWS` rows.
     """
     data = document.data
     if not all(isinstance(data.get(key, {}), dict) for key in ("sources", "defaults", "grid", "variants")):
@@ -169,7 +169,7 @@ def check_values(file: Cursor, original: Document) -> None:
 
 
 def _variants(document: Document, twice: list[str], problems: Problems) -> list[tuple[str, Document]]:
-    """Return the readable variants with their patches; the baseline's is empty."""
+    """Return the readable variants with their patches; the baseline has an empty patch."""
     variants, baseline = document.data.get("variants", {}), document.data.get("baseline")
     patches: list[tuple[str, Document]] = []
     if isinstance(baseline, str) and baseline in variants:
@@ -188,7 +188,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 
 
 class RowProblems:
-    """Collects faults of merged rows; a fault names its rows, unless every row with that line has it."""
+    """Collects faults of merged rows; a fault of only some of the rows that share a line names these rows."""
 
     def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows
@@ -213,7 +213,7 @@ class RowProblems:
                 yield Fault(fault.location, fault.key, f"{fault.what} ({words})")
 
     def _shown(self, labels: Mapping[str, Any]) -> str:
-        """Name rows briefly: by the variant alone if all its rows are meant."""
+        """Name rows briefly: by the variant alone if all rows of the variant are meant."""
         names: dict[str, None] = {}
         for row in self.rows:
             mates = [other.label for other in self.rows if other.name == row.name]
@@ -223,7 +223,7 @@ class RowProblems:
 
 
 def _remedy(fault: Fault) -> str:
-    """Return a hint: how to apply a `--set` only to rows for which it is valid; "" for other faults."""
+    """Return how to limit a `--set` to the rows for which it is valid; "" for faults of other origin."""
     change = fault.location.removeprefix("--set ")
     section = change.partition(".")[0]
     if change == fault.location or section not in RunSection.model_fields:

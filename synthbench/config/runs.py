@@ -1,4 +1,4 @@
-"""Configures the plug-ins of one run of an experiment file; notes every fault of its sections."""
+"""Configures the plug-ins of one run of an experiment file; notes every fault of the run's sections."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -89,7 +89,10 @@ class RunReader:
                 )
 
     def _check_ends(self) -> None:
-        """Require training and tests, or neither if data are audited, generated, prepared or plotted."""
+        """Require `train` and `evaluate`.
+
+        Both may be missing if data are audited, generated, prepared or plotted.
+        """
         given = {key: bool(self.at[key].value) for key in ("train", "evaluate", "audit")}
         parts = [at.mapping for _, at in self.at["data"].sections]
         is_made = any("method" in part or part.get("prepare") for part in parts)
@@ -102,7 +105,7 @@ class RunReader:
                 self.at[key].add(f"missing; {why if given['audit'] else 'it has no default'}")
 
     def _trained(self, at: Cursor) -> dict[str, Any] | None:
-        """Return the fields of RunConfig that the section `train` sets."""
+        """Return the fields of RunConfig that the section `train` sets; None without a known trainer."""
         if not at.mapping:
             return None
         section, settings = self.components.split(TrainSection, at)
@@ -139,7 +142,7 @@ class RunReader:
         }
 
     def _check_pair_scorer(self) -> None:
-        """Require that no evaluation needs an encoder, since the trainer makes a pair scorer."""
+        """Note evaluations that need an encoder or have prompts, since the trainer makes a pair scorer."""
         for _, at in self.at["evaluate"].sections:
             if at["prompts"].value is not None:
                 message = "an encoder reads prompts, the trainer makes a pair scorer; leave them out"
@@ -149,7 +152,7 @@ class RunReader:
                 at["evaluator"].add(f"'{evaluator}' needs an encoder, the trainer makes a pair scorer")
 
     def _check_searcher(self, base: Pretrained) -> None:
-        """Note each evaluator that needs one vector per text: a sparse or late-interaction base has none."""
+        """Note evaluators that need one dense vector per text; a sparse or late-interaction base has none."""
         for _, at in self.at["evaluate"].sections:
             evaluator = at.mapping.get("evaluator")
             plugin = self.components.known("evaluators", evaluator)

@@ -88,7 +88,9 @@ class Corpora(Section):
         description="SentEval's folders, or the Hugging Face hub at pinned commits. Default: the data folder"
         " if there is one, else the hub",
     )
-    folder: str | None = Field(None, description="data folder, relative to the file; --data overrides it")
+    folder: str | None = Field(
+        None, description="data folder, relative to the experiment file; --data overrides this key"
+    )
 
 
 class ExperimentSection(Section):
@@ -110,7 +112,7 @@ class ExperimentSection(Section):
         default_factory=dict, description="row -> patch over the defaults"
     )
     baseline: RowName | None = Field(
-        None, description="name of the row that consists of the defaults alone; no variant's name"
+        None, description="name of the row that consists of the defaults alone; not a variant's name"
     )
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=2**32)], ...],
@@ -175,7 +177,9 @@ class PartRole(Section):
     """Another part of the data as the source of a method's role; the file must list that part first."""
 
     part: Name = Field(description="the part of `data` whose records the role reads")
-    prepared: bool = Field(True, description="read its records after its prepare steps; false: before them")
+    prepared: bool = Field(
+        True, description="read the part after its prepare steps; false: before these steps"
+    )
 
 
 class PartSection(Section):
@@ -188,27 +192,28 @@ class PartSection(Section):
     sources: dict[Name, Name | PartRole] = Field(
         default_factory=dict,
         description="the method's role -> source, or another part: `{part: NAME}`; `{part: NAME, prepared:"
-        " false}` reads it before its prepare steps",
+        " false}` reads the part before its prepare steps",
     )
     weight: float = Field(
         1.0,
         gt=0,
         le=100,
-        description="how often an epoch has each record; 0.5: half of the records, 1.5: half of them twice",
+        description="how often an epoch has each record; 0.5: half of the records; 1.5: all records, half of"
+        " them twice",
     )
     loss_temperature: float | None = Field(
         None,
         gt=0,
         le=10,
         description="temperature of the losses simcse and multiple-negatives for this part's records; null:"
-        " the trainer's",
+        " the trainer's temperature",
     )
     train_on: bool = Field(
         True,
         description="false: don't train on the part; it only serves other parts' roles, selection or audits",
     )
     llm: Name | None = Field(
-        None, description="which of `llms` the method uses; optional if there is only one"
+        None, description="which of `llms` the method uses; optional if the file has only one LLM"
     )
     prepare: tuple[Settings, ...] = Field((), description="steps applied to the data, in order")
 
@@ -217,7 +222,9 @@ class StepSection(Section):
     """One step of `prepare`; its settings are keys beside these."""
 
     step: ComponentName = Field(description="the step")
-    llm: Name | None = Field(None, description="which of `llms` the step uses; optional if there is only one")
+    llm: Name | None = Field(
+        None, description="which of `llms` the step uses; optional if the file has only one LLM"
+    )
 
 
 class SelectionSection(Section):
@@ -243,7 +250,11 @@ class SeedOptimizationSection(Section):
 
     seeds: int = Field(5, ge=2, le=1000, description="number of trainings started per seed of the experiment")
     at: float = Field(
-        0.2, gt=0, lt=1, description="share of the steps after which only the best on dev continues"
+        0.2,
+        gt=0,
+        lt=1,
+        description="share of the training steps after which only the training with the best dev score"
+        " continues",
     )
 
 
@@ -277,11 +288,11 @@ class EvaluateSection(Section):
         (), description="training sources of the evaluator itself, such as for a classifier on embeddings"
     )
     dev: tuple[Name, ...] = Field(
-        (), description="dev sources on which the evaluator tunes itself, such as its threshold"
+        (), description="dev sources on which the evaluator tunes its own settings, such as a threshold"
     )
     prompts: Prompts | None = Field(
         None,
-        description="prompts put before this evaluation's texts; null: the model's own; `{}`: none",
+        description="prompts put before this evaluation's texts; null: the model's own prompts; `{}`: none",
     )
 
     @model_validator(mode="after")
@@ -292,7 +303,7 @@ class EvaluateSection(Section):
 
 
 class PublishedAuditSection(Section):
-    """A paper's audit, shown beside ours."""
+    """A paper's audit, shown beside this experiment's audit."""
 
     file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
     rows: dict[str, str] = Field(min_length=1, description="judged label -> the published row")
@@ -308,7 +319,9 @@ class AuditSection(Section):
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample, and of a sheet's order")
     oracle: WorldName | None = Field(
-        None, description=f"{NAME}: its grammar judges, for its own sentences only; null: people judge"
+        None,
+        description=f"{NAME}: the generated world's grammar judges, only sentences of that world; null:"
+        " people judge",
     )
     sheets: tuple[str, ...] = Field(
         (),
@@ -322,7 +335,7 @@ class AuditSection(Section):
     gold: Name | None = Field(
         None,
         description="another part of `data` with scored pairs of the same texts. The report compares all"
-        " labels with these scores; its split `dev` decides the labels' threshold",
+        " labels with these scores; split `dev` of the gold part decides the labels' threshold",
     )
     positive: float = Field(
         0.5, gt=0.0, le=1.0, description="with `gold`: least gold score of a positive pair"
@@ -358,7 +371,9 @@ class SubstituteSection(Section):
         description="pattern of a source's TASK/SPLIT, HUB/FILE/KIND or data:PATH/KIND -> replacement, which"
         " keeps the source's split, sample and `as`; the first match counts",
     )
-    llm: WorldName | None = Field(None, description="LLM that replaces the file's; null: the file's")
+    llm: WorldName | None = Field(
+        None, description="LLM that replaces every LLM of the file; null: keep the file's LLMs"
+    )
     oracle: WorldName | None = Field(
         None, description="oracle that replaces people in every audit; null: as in the file"
     )
@@ -371,9 +386,11 @@ class ProfileSection(Section):
     experiment: Settings = Field(default_factory=dict, description="patch of the file's top level")
     experiments: dict[Name, Settings] = Field(
         default_factory=dict,
-        description="experiment's name -> patch of its top level, after `experiment`",
+        description="experiment's name -> patch of its top level, applied after the patch `experiment`",
     )
-    run: Settings = Field(default_factory=dict, description="patch of every run, after its variant")
+    run: Settings = Field(
+        default_factory=dict, description="patch of every run, applied after the variant's patch"
+    )
     substitute: SubstituteSection = Field(
         SubstituteSection(), description="other models and data instead of the file's"
     )
