@@ -53,8 +53,9 @@ class AugSBERT(WithLabeller):
     def needs(self) -> Mapping[str, Need]:
         """Return the labeller's model, if it has one; for semantic search also the bi-encoder.
 
-        The bi-encoder is trained on gold and, if the role "dev" has a source, selected on dev. A selecting
-        sampler needs the labelled pairs of other samplers instead; rows with those samplers share them.
+        The bi-encoder is trained on gold and, if the role "dev" has a source, selected on dev. A sampler
+        that selects among other samplers' labelled pairs needs these pairs, but no model. Rows that use the
+        other samplers share the pairs.
         """
         if isinstance(self.sampler, SelectingSampler):
             return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}

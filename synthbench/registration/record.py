@@ -67,7 +67,9 @@ class Earlier(_Sealed):
     num_missing: int = 0
     missing: Texts = ()
     is_pilot: bool = False
-    changed: Texts = Field((), description="its changes since its own pilot, if test scores existed by then")
+    changed: Texts = Field(
+        (), description="what the registration changed from its own pilot, if it had seen test scores"
+    )
 
     @property
     def title(self) -> str:

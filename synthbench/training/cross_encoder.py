@@ -62,7 +62,7 @@ class CrossEncoder(TrainingSettings):
         return {} if self.hidden_size is not None else {"base": False}
 
     def why_no_start(self) -> str:
-        """Return why a trained model can't be the base (`hidden_size` replaces its head); "" if it can."""
+        """Return why no trained model can be the base: `hidden_size` replaces its head; "" if it can."""
         return (
             "" if self.hidden_size is None else "hidden_size makes a new head, the trained one would be lost"
         )

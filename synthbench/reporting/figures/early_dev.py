@@ -86,7 +86,7 @@ class EarlyDevs:
         return (self,)
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
-        """Return a figure of correlations against the share of the steps; call it within `figure_style`."""
+        """Return a figure: correlation of early and final dev scores; call it within `figure_style`."""
         looks = [look(number) for number in range(len(self.rows))]
         handles = [of.handle(_label(row, self)) for row, of in zip(self.rows, looks, strict=True)]
         texts = PanelTexts(
