@@ -161,7 +161,7 @@ class _Approximate:
     def search(self) -> Neighbours | None:
         """Search approximately, and measure the recall on a sample.
 
-        If there are enough sentences, the sample is not the one that tuned the number of searched lists.
+        With enough sentences, this sample differs from the one that tuned the number of searched lists.
         Returns None if an exact search is as fast.
         """
         with _faiss_threads(self.threads):

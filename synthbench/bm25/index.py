@@ -122,7 +122,7 @@ class BM25Index:
         return scores
 
     def _of_others(self, scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
-        """Return `scores`, set to -inf in place where a query is the sentence itself."""
+        """Set `scores` to -inf where a query is the sentence itself; return the same array."""
         if self._is_own:
             scores[np.arange(len(queries)), queries] = -np.inf
         return scores

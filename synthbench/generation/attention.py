@@ -78,8 +78,8 @@ def _of_own_lengths(
     """Return the attention's output (sequences, 1, heads, size); sequence i reads `lengths[i]` of its keys.
 
     Queries have the shape (sequences, heads, 1, size). Keys and values (sequences, heads, length, size) are
-    stored position by position. torch's `scaled_dot_product_attention` takes no
-    lengths, so this calls the operator beneath it.
+    stored position by position. torch's `scaled_dot_product_attention` takes no lengths, so this calls the
+    operator beneath it.
     """
     num_sequences, heads, _, size = query.shape
     length = key.shape[2]

@@ -70,11 +70,11 @@ class Sampler:
     ) -> tuple["Tensor", "Tensor"]:
         """Return the candidates for the next token, most probable first, and their probabilities.
 
-        `logits` (fp32, overwritten) has the shape (sequences, vocabulary). `rows`, of
-        shape (rows,), are the indices in `logits` of each row's own prompt; `counter_rows`, of shape (rows,
-        counters), those of its counter prompts. A row with fewer counter prompts repeats its own index, which
-        changes nothing. Both results have the shape (rows, k); each row's probabilities sum to 1 and are 0
-        for excluded tokens.
+        `logits` (fp32, overwritten) has the shape (sequences, vocabulary). `rows`, of shape (rows,), has the
+        index in `logits` of each row's own prompt; `counter_rows`, of shape (rows, counters), has the indices
+        of its counter prompts. A row with fewer counter prompts repeats its own index, which changes nothing.
+        Both results have the shape (rows, k); each row's probabilities sum to 1 and are 0 for excluded
+        tokens.
         """
         import torch
 

@@ -97,7 +97,7 @@ SamplingName = Literal["temperature", "top_p", "presence_penalty", "frequency_pe
 
 
 class AnswerOptions(BaseModel):
-    """Settings of an LLM that change its answers; sent with each request. Cache keys include those set."""
+    """Settings of an LLM that change its answers; sent with each request. Identities include those set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -168,7 +168,7 @@ class AnswerRule(BaseModel):
         return self.cut_off == "take"
 
     def rule(self) -> dict[str, str]:
-        """Return the rule's entry in a stage's cache key; {} for `take`, as earlier versions always took."""
+        """Return the rule's entry in a stage's identity; {} for `take`, as earlier versions always took."""
         return {} if self.takes_cut_off else {"cut_off": "drop"}
 
 

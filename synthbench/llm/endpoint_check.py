@@ -81,15 +81,14 @@ def listed_names(reply: Reply) -> list[str]:
 
 
 def _offers(listed: str, asked: str) -> bool:
-    """Return whether a listed name is the requested model: without a tag, it is the model under any tag."""
-    (name, tag), (wanted, wanted_tag) = _name_and_tag(listed), _name_and_tag(asked)
-    return name == wanted and tag in ("", wanted_tag)
+    """Return whether a listed name is the requested model.
 
-
-def _name_and_tag(model: str) -> tuple[str, str]:
-    """Return a model's name in lower case, without "models/", and its tag; "latest" counts as no tag."""
-    name, _, tag = model.lower().removeprefix("models/").partition(":")
-    return name, "" if tag == "latest" else tag
+    A listed name without a tag is the model under any tag; a request without a tag means "latest".
+    """
+    (name, _, tag), (wanted, _, wanted_tag) = (
+        model.lower().removeprefix("models/").partition(":") for model in (listed, asked)
+    )
+    return name == wanted and tag in ("", wanted_tag or "latest")
 
 
 def _nearest(model: str, names: Collection[str]) -> str:

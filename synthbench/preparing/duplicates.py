@@ -106,7 +106,7 @@ class DropNearDuplicates(_NearDuplicateStep):
     ) -> tuple[TextRows, list[Buckets]]:
         """Return all texts, normalised (`bare`), and the buckets of each of the first text positions.
 
-        `places`: each record's rank in the shuffle. The buckets contain these ranks, not row numbers.
+        `places` has each record's rank in the shuffle. Buckets hold ranks, not row numbers.
         """
         import numpy as np
 

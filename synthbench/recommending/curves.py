@@ -39,8 +39,8 @@ def forecast(scores: Scores, amount: int) -> Forecast:
     """Return the dev score to expect at an amount of data, extrapolated by a saturating curve.
 
     The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. The
-    forecast's noise is a jackknife over the seeds. For an amount up to the
-    largest measured one, the result is the score at the largest measured amount.
+    forecast's noise is a jackknife over the seeds. For an amount up to the largest measured one, the result
+    is the score at the largest measured amount.
     """
     largest = max(scores)
     measured = _measured(scores[largest])

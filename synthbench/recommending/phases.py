@@ -10,7 +10,7 @@ from synthbench.config.documents import Document as Patch
 from synthbench.config.documents import expand_dotted, merge, texts_in
 
 AMOUNTS = ("sentences", "passages")
-"""Sources of which recipes may read samples; a recipe's amount is the number of records in a sample."""
+"""The sources that recipes may sample; a recipe's amount is the sample's number of records."""
 DEV, TEST = "dev", "test"
 _OF_FILE = ("corpora", "llm", "llms", "runtime")
 
@@ -19,7 +19,7 @@ _OF_FILE = ("corpora", "llm", "llms", "runtime")
 class Contender:
     """A recipe as a row of the long experiment file; `run` has all settings of the row.
 
-    `reads`: source -> its number of records, for sources of which the recipe may read samples (AMOUNTS).
+    `reads`: source -> its number of records, for the sources that the recipe may sample (AMOUNTS).
     `rates`: learning rates to choose from on dev. `rate`: the learning rate in use, at first the recipe's
     default; None keeps that of `run`. `rate_paths`: the keys of learning rates in `run`.
     """

@@ -89,7 +89,7 @@ def recommender_of(
 def _with_dev(long: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the long file with a source `dev`, if one can be found.
 
-    The source is `given` or, without it, the dev part of the source of which the test set is a part.
+    The source is `given`. Without it, it is the dev part of the source that also gave the test set.
     """
     sources = {**long["sources"], **({} if given is None else {DEV: given})}
     part = sources.get(TEST, {}).get("part")

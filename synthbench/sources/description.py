@@ -60,7 +60,7 @@ class SourceSample(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample")
     balanced: bool = added_field(
         False,
-        description="draw equally many records of each label, or of each of at most ten scores",
+        description="draw equally many records of each label, or of each score (at most ten)",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:

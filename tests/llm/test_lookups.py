@@ -48,7 +48,10 @@ def test_omitted_prefixes_and_tags_do_not_change_the_model(listed: str, model: s
         check_endpoint(endpoint(server.base_url, model))
 
 
-@pytest.mark.parametrize(("listed", "model"), [("llama3:70b", "llama3:8b"), ("llama3:70b", "llama3")])
+@pytest.mark.parametrize(
+    ("listed", "model"),
+    [("llama3:70b", "llama3:8b"), ("llama3:70b", "llama3"), ("llama3:latest", "llama3:8b")],
+)
 def test_a_listed_model_under_another_tag_is_another_model(listed: str, model: str) -> None:
     with faulty_server(echo, models(listed)) as server, pytest.raises(UserError, match="has no model"):
         check_endpoint(endpoint(server.base_url, model))
