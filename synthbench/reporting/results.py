@@ -55,7 +55,7 @@ class DataExcerpt(_Result):
 
 
 class SharedRecords(_Result):
-    """Some records of a sentence, equal in all data sets of `stages`; `num_records` counts all of them."""
+    """A sentence's first records, equal in all data sets of `stages`; `num_records`: how many exist."""
 
     stages: tuple[str, ...]
     records: tuple[RecordExcerpt, ...]
