@@ -29,9 +29,13 @@ MOST_BYTES = 64_000_000
 """Size limit of a sealed file, in bytes."""
 
 
-def not_now(file: Path, error: OSError) -> UserError:
-    """Return the error for a file that can't be read now; a later read may succeed."""
-    return UserError(f"{file}: can't be read now: {error.strerror}; run the same command again later")
+class NotNowError(UserError):
+    """A file can't be read now; a later read may succeed."""
+
+
+def not_now(file: Path, error: OSError) -> NotNowError:
+    """Return the error for a file that can't be read now."""
+    return NotNowError(f"{file}: can't be read now: {error.strerror}; run the same command again later")
 
 
 class DamagedFileError(Exception):

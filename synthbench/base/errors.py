@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 class UserError(Exception):
     """Wrong input of the user; shown without a traceback, exit code 2.
 
-    Each message is one line: what is wrong, where, and what would be right.
+    Each message is one line: what is wrong, where, and what would be right. There is at least one message.
     """
 
     def __init__(self, *messages: str) -> None:
-        super().__init__("\n".join(messages))
-        self.messages = messages
+        self.messages = tuple(filter(str.strip, messages)) or ("no reason was given",)
+        super().__init__("\n".join(self.messages))
 
 
 class NotAvailableError(UserError):

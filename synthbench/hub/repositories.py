@@ -25,7 +25,7 @@ _answered: dict[tuple[str, bool], bool] = {}
 
 
 def is_reachable(*, anew: bool = False) -> bool:
-    """Return whether the hub answers at all; asks once in a process, or again with `anew`.
+    """Return whether the hub answers within `PATIENCE_S`; asks once in a process, or again with `anew`.
 
     False without a request if HF_HUB_OFFLINE is set. The library itself would retry for half a minute.
     """
@@ -56,7 +56,7 @@ def _asked(address: str) -> bool:
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the hub's library for unavailable files."""
+    """Return the error classes that the hub's library raises for unavailable files."""
     from huggingface_hub import errors
 
     # The HTTP library's error class moves between versions; this is its name here.
@@ -66,7 +66,7 @@ def hub_errors() -> tuple[type[Exception], ...]:
 
 @dataclass(frozen=True)
 class HubContents:
-    """What a repository holds at a commit: the size in bytes of each file."""
+    """The files of a repository at a commit, with their sizes in bytes (0: unknown)."""
 
     commit: str
     sizes: Mapping[str, int]
@@ -99,25 +99,28 @@ class HubRepository:
 
     @property
     def cached_commit(self) -> str | None:
-        """The revision, else the commit of main in the local cache; None if there is none."""
+        """The revision, else the commit of main in the local cache; None if the cache has no main."""
         reference = self.cache / "refs" / "main"
         if self.revision is not None or not reference.is_file():
             return self.revision
         return reference.read_text(encoding="utf-8").strip()
 
     def commit(self) -> str:
-        """Return the revision, else main's commit: the local cache's, else the hub's."""
+        """Return the revision, else main's commit: the local cache's, else the hub's.
+
+        Raises UserError as `listing`.
+        """
         return self.cached_commit or self.listing().commit
 
     def cached_files(self) -> list[str]:
-        """Return the names of the files in the local cache, at the cached commit."""
+        """Return the sorted names of the files in the local cache, at the cached commit; [] without one."""
         if (commit := self.cached_commit) is None:
             return []
         folder = self.cache / "snapshots" / commit
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
     def listed_files(self) -> list[str]:
-        """Return the names of all its files, if an earlier download listed them; else []."""
+        """Return the names of all the repository's files if an earlier download listed them, else []."""
         if not self._is_listed:
             return []
         from huggingface_hub import get_cached_repo_tree
@@ -126,9 +129,9 @@ class HubRepository:
         return [each.path for each in found]
 
     def files(self) -> list[str]:
-        """Return the names of all its files; if the hub can't be reached, of those in the local cache.
+        """Return the names of all the repository's files, as an earlier download or else the hub lists them.
 
-        Raises UserError as `listing`.
+        If the hub can't be reached, only the files in the cache count. Raises UserError as `listing`.
         """
         here = self.listed_files() or (not is_reachable() and self.cached_files())
         return here or [*self.listing().sizes]
@@ -152,10 +155,10 @@ class HubRepository:
         return HubContents(str(info.sha), sizes)
 
     def snapshot(self, patterns: Sequence[str]) -> Path:
-        """Return the folder with the files that match; downloads those missing in the local cache.
+        """Return the local folder of the files that match `patterns`, after downloading missing files.
 
         Without a revision, the commit of main in the cache counts; the first download of main stores it.
-        Raises UserError as `listing`.
+        Raises UserError as `listing`, and if the cache's disk is full or can't be written.
         """
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError
@@ -192,7 +195,10 @@ class HubRepository:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn errors of the hub's library into a UserError: NotAvailableError if the hub did not answer."""
+        """Turn errors of the hub's library into a UserError: NotAvailableError if the hub did not answer.
+
+        If the disk is full, deletes the partial downloads.
+        """
         try:
             yield
         except hub_errors() as error:
@@ -217,7 +223,7 @@ class HubRepository:
         )
 
     def _why_refused(self, error: Exception) -> str:
-        """Return why the hub refuses, "" for any other error."""
+        """Return why the hub refuses or the cache can't be written, "" for any other error."""
         from huggingface_hub import errors
 
         token = "`hf auth login` or HF_TOKEN gives the hub your token"
@@ -274,7 +280,7 @@ class HubFiles:
     def resolve(self) -> list[Path]:
         """Return the files, downloading those missing in the local cache.
 
-        Raises UserError as `chosen` and `HubRepository.listing`.
+        Raises UserError as `chosen` and `HubRepository.snapshot`.
         """
         return [path for group in self.resolve_groups() for path in group]
 

@@ -34,7 +34,7 @@ class Cost:
 
     @property
     def tokens(self) -> int:
-        """All tokens."""
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
 
@@ -43,7 +43,7 @@ FREE = Cost(0, 0, 0.0)
 
 @dataclass(frozen=True)
 class Spent:
-    """The dollars and tokens that were spent of the budgets."""
+    """The US dollars and tokens that an LLM spent of its budgets."""
 
     usd: float
     tokens: int
@@ -58,7 +58,7 @@ class Spending:
         self._of = (account.experiment, endpoint.name, endpoint.model)
 
     def total(self) -> Spent:
-        """Return what was spent; attempts in flight or in doubt count at their expected cost."""
+        """Return the spending so far; attempts in flight or in doubt count at their expected cost."""
         experiment, *model = self._of
         rows = self._database.execute(
             "SELECT usd, tokens FROM spending"
@@ -79,12 +79,12 @@ class Spending:
         )
 
     def book(self, attempt: int, cost: Cost) -> None:
-        """Charge a new attempt with its expected cost."""
+        """Charge the account with a new attempt's expected cost; call it once the attempt is recorded."""
         self._database.execute("INSERT INTO payers VALUES (?, ?)", (attempt, self._llm))
         self._change(attempt, cost, replaces=False)
 
     def settle(self, attempt: int, cost: Cost) -> None:
-        """Replace an attempt's expected cost by its actual cost."""
+        """Replace an attempt's expected cost by its actual cost; call it before the attempt's row changes."""
         self._change(attempt, cost, replaces=True)
 
     def _change(self, attempt: int, cost: Cost, *, replaces: bool) -> None:

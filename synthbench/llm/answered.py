@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from synthbench.base.patterns import linear_pattern
 from synthbench.data.refusals import looks_like_a_refusal
+from synthbench.llm.json_answers import REFUSAL, has_content
 from synthbench.tables.characters import is_invisible
 
-REFUSAL = "refusal"
 _QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "「": "」", "‘": "’", "'": "'", "`": "`"}
 """Opening quotation mark -> the marks that may close it."""
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
@@ -100,7 +100,7 @@ _ENDS = " .!?\"'“”"
 def sentences_in(answer: str) -> list[str]:
     """Return the sentences of an LLM's answer that is a list, in order; each is one line and not empty.
 
-    Reads numbers of any style, bullets, a list on one line, JSON, and lines without marks. Leaves out
+    Reads numbers of any style, bullets, a list on one line, JSON alone, and lines without marks. Leaves out
     preambles, closing remarks, repetitions of the input, and quotation marks around sentences. An answer
     without a list gives its lines.
     """
@@ -114,7 +114,8 @@ def sentences_in(answer: str) -> list[str]:
 def sentence_in(answer: str) -> str:
     """Return the first line of an answer's content; "" if it has none.
 
-    Skips preambles, closing remarks and repeated input, unless there is nothing else.
+    Skips preambles, closing remarks and repeated input, unless there is nothing else. Leaves out a label, a
+    bullet or the number 1 before the sentence, and quotation marks around it.
     """
     lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
     lines = [line for line in lines if not _INPUT_LABEL.match(line)] or lines
@@ -145,9 +146,9 @@ def passage_in(answer: str) -> str:
 def why_unusable(written: str, known: Iterable[str]) -> str:
     """Return why an LLM's sentence is dropped (empty, refusal, identical to a known one), "" to keep it.
 
-    Comparison ignores case and the marks at the ends.
+    Comparison ignores case, and at both ends spaces, quotation marks and . ! ?
     """
-    if is_invisible(written) or not any(letter.isalnum() for letter in written):
+    if is_invisible(written) or not has_content(written):
         return "empty"
     if looks_like_a_refusal(written):
         return REFUSAL
@@ -184,8 +185,8 @@ def _from_json(answer: str) -> list[str] | None:
 def _numbered(lines: list[str]) -> list[str]:
     """Return the items of a numbered list, [] if there is none.
 
-    Lines without a number continue an item; bullets below it are separate items. A number alone on its line
-    needs no full stop or bracket if it is the next number.
+    A line without a number continues the item above it, up to a blank line. A bullet below an item is an item
+    of its own. A number alone on its line needs no full stop or bracket if it is the next number.
     """
     items: list[list[str]] = []
     last, is_open = 0, False
@@ -272,7 +273,7 @@ def _without_mark(line: str) -> str:
 
 
 def _without_preamble(line: str) -> str:
-    """Return the text after a label or announcement on the same line."""
+    """Return a line without a label or announcement at its beginning ("Answer: ...")."""
     labelled = _ANSWER_LABEL.match(line) or _OTHER_LABEL.match(line)
     if labelled and line[labelled.end() :].strip():
         return line[labelled.end() :]
@@ -283,7 +284,10 @@ def _without_preamble(line: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return a text on one line, without enclosing emphasis and quotation marks."""
+    """Return a text on one line, without emphasis, quotation marks around it, or a remark after it.
+
+    "" if nothing visible is left.
+    """
     text = _EMPHASIS.sub(r"\g<words>", _without_remark(" ".join(text.split())))
     for _ in range(_MOST_LAYERS):
         inner = _enclosed(text) if len(text) > 1 else None
@@ -294,7 +298,10 @@ def _bare(text: str) -> str:
 
 
 def _without_remark(text: str) -> str:
-    """Return a sentence without a remark in brackets, and without an unpaired quotation mark."""
+    """Return a sentence without an unpaired quotation mark at an end, and without a remark after it.
+
+    A remark is a number, or three words and more, in brackets.
+    """
     remark = _REMARK.fullmatch(text)
     if remark and (remark["remark"].isdigit() or len(remark["remark"].split()) >= _LEAST_SAID):
         text = remark["sentence"]

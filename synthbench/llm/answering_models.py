@@ -10,9 +10,9 @@ _FOLDER = linear_pattern(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORE
 
 
 def is_alias(asked: str, answered: str) -> bool:
-    """Return whether two names denote one model, up to a date (gpt-4o-2024-08-06), a tag, or a provider.
+    """Return whether two names denote one model.
 
-    If both have a provider, it must be the same; likewise for a tag.
+    A version (gpt-4o-2024-08-06), a tag or a provider is ignored if only one name has it.
     """
     (maker, name, tag), (other_maker, other_name, other_tag) = map(_parts, (asked, answered))
     if (maker and other_maker and maker != other_maker) or (tag and other_tag and tag != other_tag):

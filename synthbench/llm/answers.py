@@ -34,8 +34,8 @@ _SERVER_FAULTS = {"error", "abort", "aborted", "network_error", "insufficient_sy
 class Details:
     """Token counts of an answer in detail.
 
-    `cached_tokens`: prompt tokens that the service had in its cache. `reasoning_tokens`: tokens of thoughts
-    among the answer's.
+    `cached_tokens`: prompt tokens that the service had in its cache. `reasoning_tokens`: answer tokens that
+    were thoughts.
     """
 
     cached_tokens: int = 0
@@ -44,7 +44,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Origin:
-    """The service's own report: the model that answered, and its `system_fingerprint`."""
+    """The service's own report: the model that answered, and its `system_fingerprint`; "" if not reported."""
 
     model: str = ""
     fingerprint: str = ""

@@ -43,7 +43,7 @@ class OpenSampling(ChatSampling):
 
 
 def drawn(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
-    """Draw distinct items in a random order that depends only on `of`; all items if there are fewer."""
+    """Draw `num_drawn` items, none twice, in a random order fixed by `of`; all items if there are fewer."""
     begun = _hash((*of, ""))
 
     def digest(index: int) -> bytes:
@@ -75,7 +75,7 @@ _TOKENS_PER_TURN = 4
 def estimated_amount(
     num_requests: int, chats: Iterable[Sequence[Mapping[str, str]]], tokens_per_answer: int
 ) -> ChatAmount:
-    """Estimate the tokens of `num_requests` requests from the messages of a few of them."""
+    """Estimate the tokens of `num_requests` requests from the messages of a few of them, `chats`."""
     lengths = [
         sum(len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_TURN for message in messages)
         for messages in chats

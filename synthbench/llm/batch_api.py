@@ -50,7 +50,7 @@ def request_line(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
 
 @dataclass(frozen=True)
 class ResultLine:
-    """The result of the request `key`; `status` is its HTTP status, 0 if it was not run."""
+    """The result of the request `key`: its HTTP `status` (0: it was not run), reply `body`, and `error`."""
 
     key: str
     status: int
@@ -111,7 +111,10 @@ class MaybeSubmittedError(UserError):
 
 @dataclass(frozen=True)
 class RemoteBatch:
-    """A batch's state at the service; `files` are the ids of its output and error files."""
+    """A batch's state at the service; `files` are the ids of its output and error files.
+
+    `num_done`: requests that succeeded or failed. `said`: the service's messages on errors of the batch.
+    """
 
     state: str
     num_done: int
@@ -132,7 +135,7 @@ class RemoteBatch:
 class BatchService(AbstractContextManager["BatchService"]):
     """Submits and retrieves batches, with retries.
 
-    Methods raise UserError if retries fail; the constructor raises it if there is no API key.
+    Methods raise UserError if retries fail or can't help; the constructor raises it without an API key.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -163,19 +166,24 @@ class BatchService(AbstractContextManager["BatchService"]):
         input_file = self._with_retries(lambda: self._uploaded(file), without)
         written = OpenBatch(token, time.time(), "")
         num_tries, may_be_there = 0, False
-        while True:
-            num_tries += 1
-            try:
-                return self._call(lambda: self._created(input_file, token), without)
-            except FailedAttemptError as error:
-                may_be_there |= error.rule.in_doubt
-                is_last = not error.can_pass(num_tries, self._endpoint.pacing.tries)
-                time.sleep(0 if is_last else error.pause(num_tries))
-                found = self._find_submitted(written) if may_be_there else None
-                if found is not None:
-                    return found
-                if is_last:
-                    raise self._gave_up(error, num_tries) from None
+        try:
+            while True:
+                num_tries += 1
+                try:
+                    return self._call(lambda: self._created(input_file, token), without)
+                except FailedAttemptError as error:
+                    may_be_there |= error.rule.in_doubt
+                    is_last = not error.can_pass(num_tries, self._endpoint.pacing.tries)
+                    time.sleep(0 if is_last else error.pause(num_tries))
+                    found = self.find(written) if may_be_there else None
+                    if found is not None:
+                        return found
+                    if is_last:
+                        raise self._gave_up(error, num_tries) from None
+        except UserError as error:
+            if may_be_there:
+                raise MaybeSubmittedError(*error.messages) from None
+            raise
 
     def find(self, batch: OpenBatch) -> str | None:
         """Return the id of the batch with our token, None if there is none."""
@@ -186,7 +194,7 @@ class BatchService(AbstractContextManager["BatchService"]):
         return self._with_retries(lambda: self._seen(batch.id), f"does not know {_described(batch)}")
 
     def fetch(self, batch: OpenBatch, name: str, file: IO[bytes]) -> None:
-        """Copy one of the batch's files into `file`."""
+        """Copy the batch's file with the id `name` into `file`, replacing the content."""
         self._with_retries(lambda: self._copied(name, file), f"has lost a file of {_described(batch)}")
 
     def _uploaded(self, file: IO[bytes]) -> str:
@@ -229,12 +237,6 @@ class BatchService(AbstractContextManager["BatchService"]):
         with self._client.files.with_streaming_response.content(name) as response:
             for part in response.iter_bytes():
                 file.write(part)
-
-    def _find_submitted(self, batch: OpenBatch) -> str | None:
-        try:
-            return self.find(batch)
-        except UserError as error:
-            raise MaybeSubmittedError(*error.messages) from None
 
     def _with_retries(self, call: Callable[[], _T], if_missing: str) -> _T:
         num_tries = 0
@@ -310,7 +312,7 @@ def _described(batch: OpenBatch) -> str:
 
 
 def _id(found: Any) -> str:  # noqa: ANN401 - the package hands over whatever came
-    """Return the id of a created object; raises AttributeError if it has no printable one."""
+    """Return the id of an API object; raises AttributeError if the id is missing or not printable."""
     if not isinstance(found.id, str) or not found.id or not found.id.isprintable():
         raise AttributeError("id")
     return found.id

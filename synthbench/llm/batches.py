@@ -58,8 +58,9 @@ _UNBILLED_STATES = ("failed", "expired", "cancelled")
 class Collector:
     """Collects an endpoint's finished batches; used by one thread.
 
-    `failures`: cache key -> reason and kind, for requests that failed for good. `pending` has a line for each
-    open batch.
+    `failures`: cache key -> reason and kind, for requests that failed for good. `unusable`: cache keys of
+    newly cached answers that are empty or faulty. `pending` has a line for each batch that was submitted or
+    checked, and is still open.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
@@ -70,12 +71,14 @@ class Collector:
         self._price = price_of(endpoint)
         self._messages: dict[str, None] = {}
         self.failures: dict[str, tuple[str, AnswerKind]] = {}
+        self.unusable: list[str] = []
         self.pending: list[str] = []
 
     def collect(self, tokens: Iterable[str]) -> None:
         """Check each batch, and collect the finished ones.
 
-        Raises UserError, after caching all answers, if the service refused a whole batch or all requests.
+        Raises UserError if a batch can't be retrieved. Raises it after caching all answers if the service
+        refused a whole batch, or gave an error that would meet every request.
         """
         for token in tokens:
             with self._batches.locked(token):
@@ -86,7 +89,7 @@ class Collector:
             raise UserError(*self._messages)
 
     def say_submitted(self, batch: OpenBatch) -> None:
-        """Report a batch that was just submitted."""
+        """Add a line to `pending` on a batch that was just submitted."""
         self._say(batch, f"{self._batches.num_open(batch.token):,} requests submitted")
 
     def _say(self, batch: OpenBatch, how_far: str) -> None:
@@ -96,7 +99,7 @@ class Collector:
         )
 
     def _arrived(self, token: str) -> OpenBatch | None:
-        """Return the batch with its id, None if it is closed or the service never got it."""
+        """Return the batch with its id, None if it is closed; close it if the service never got it."""
         batch = self._batches.find(token)
         if batch is None or batch.id:
             return batch
@@ -150,7 +153,7 @@ class Collector:
             self._note(line.key, attempt, answer)
 
     def _note(self, key: str, attempt: int, answer: Answer) -> None:
-        """Cache an answer, unless it is incomplete and will be requested again in the next batch."""
+        """Cache an answer that is final; otherwise record its cost, and a failure after the last try."""
         tokens = (answer.prompt_tokens, answer.completion_tokens)
         cached = answer.details.cached_tokens
         usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
@@ -158,6 +161,8 @@ class Collector:
         # An expired batch gave no answer, so it uses up no try of requests with empty answers.
         if is_final_answer(answer, self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
             self._cache.record_answer(attempt, key, answer, usd)
+            if answer.kind in (AnswerKind.EMPTY, AnswerKind.FAULTY):
+                self.unusable.append(key)
             return
         self._cache.record_unfinished(attempt, answer, usd)
         error = FailedAttemptError(FailureKind.UNFINISHED, answer.failure, answer_kind=answer.kind)
@@ -173,6 +178,7 @@ class Collector:
             if error.rule.is_billed:
                 failure = error.reason_after(num_tries, "batches")
                 self._cache.store(key, Answer(None, failure, prompt_tokens, 0))
+                self.unusable.append(key)
 
 
 MAX_REQUESTS = 50_000
@@ -194,7 +200,7 @@ def answers_in_batches(
 def collect_batches(opened: Callable[[], AnswerCache], endpoint: Endpoint) -> tuple[str, ...]:
     """Collect the endpoint's finished batches, and return a line for each unfinished one.
 
-    Sends nothing if there are no batches or the endpoint is offline.
+    Sends nothing if there are no batches, the endpoint is offline, or the run serves the model.
 
     Raises UserError as ChatClient.answers does.
     """
@@ -295,7 +301,7 @@ class _Batches:
         self._collector.collect(tokens)
 
     def _collected(self, in_batches: Spool, new: Spool) -> Iterator[ChatAnswer]:
-        """Yield collected answers; requests that a closed batch left unanswered go to `new`."""
+        """Yield collected answers; note failures; requests left unanswered by a closed batch go to `new`."""
         for request in in_batches:
             key = self._key(request)
             found = self._cache.find(key)
@@ -317,8 +323,13 @@ class _Batches:
         """Report an answer to the circuit breaker: no text is a failure, unless the LLM refused."""
         if answer.text is not None or answer.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(answer.request)
-        else:
+            return
+        try:
             self._breaker.failed(answer.request, answer.failure)
+        except UserError:
+            # The endpoint is broken, not single requests: it may answer these once it is fixed.
+            self._cache.withdraw(self._collector.unusable)
+            raise
 
     def _submit(self, new: Spool, others: Spool) -> None:
         """Submit what the limits allow; raises UserError if they allow nothing and no batch is open."""
@@ -368,9 +379,10 @@ class _Batches:
         return num_requests
 
     def _add(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
-        """Add a request to the batch; return False if a limit, its text or another session prevents it.
+        """Add a request to the batch; return whether it was added.
 
-        `others` takes requests that are in flight elsewhere or answered by now.
+        A limit that prevents it is noted, and so is a failure if the text is not valid Unicode. `others`
+        takes requests that are in flight or answered by now.
         """
         key, cost, pacing = self._key(request), self._budget.expected(request), self._endpoint.pacing
         if (

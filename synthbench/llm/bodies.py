@@ -27,7 +27,10 @@ def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
 
 
 def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the messages with the system message merged into the first user message."""
+    """Return the messages with the system message merged into the first user message.
+
+    Without a user message, the system message is dropped.
+    """
     told = [message["content"] for message in messages if message["role"] == "system"]
     others = [dict(message) for message in messages if message["role"] != "system"]
     first = next((message for message in others if message["role"] == "user"), None)

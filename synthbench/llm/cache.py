@@ -102,7 +102,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             Path(self._lock.lock_file).unlink(missing_ok=True)
 
     def find(self, key: str) -> Answer | None:
-        """Return an answer, or None; a damaged one is reported and dropped."""
+        """Return the cached answer, None if there is none; report a damaged or lost one, and drop it."""
         row = self._row(key)
         if row is None and self._is_paid(key):
             # Another process may have added it since the first lookup.
@@ -136,7 +136,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
         return known, model or "", fingerprint or ""
 
     def _note_model(self, model: str) -> None:
-        """Record that this model answered the stage, unless it was requested or the run serves it."""
+        """Record that this model answered the stage, unless it is the requested one or the run serves it."""
         is_ours = self._endpoint.served is not None
         if model and model != self._endpoint.model and not is_ours and model not in self._models:
             self.database.execute(
@@ -161,7 +161,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
         exceed a budget.
         """
         with self.database.transaction():
-            if self.find(key) is not None or self._is_in_flight(key):
+            if self.find(key) is not None or self.is_in_flight(key):
                 return None
             self._check_budgets(expected)
             endpoint, account = self._endpoint, self._account
@@ -203,7 +203,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             self._record(attempt, "unfinished", answer, usd)
 
     def num_unfinished(self, key: str) -> int:
-        """Return the number of paid incomplete answers to a request, by this run and by killed ones."""
+        """Return how many incomplete answers to a request were paid but not kept, in all runs so far."""
         return self.database.number(
             "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'", key
         )
@@ -236,7 +236,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             self.database.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
 
     def withdraw(self, keys: Iterable[str]) -> None:
-        """Delete incomplete answers, so that their requests are sent again; their cost stays recorded."""
+        """Delete these answers, so that their requests are sent again; their cost stays recorded."""
         with self.database.transaction():
             for key in keys:
                 self._forget(key)
@@ -261,7 +261,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             self._record_reply(attempt, kind, Origin())
 
     def spent(self) -> Spent:
-        """Return what the LLM has taken of the experiment's budgets, with attempts in flight or in doubt."""
+        """Return the LLM's cost for the experiment so far, attempts in flight or in doubt included."""
         return self._spending.total()
 
     def store(self, key: str, answer: Answer) -> None:
@@ -280,7 +280,8 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
                 (key, as_text(answer.logprobs)),
             )
 
-    def _is_in_flight(self, key: str) -> bool:
+    def is_in_flight(self, key: str) -> bool:
+        """Return whether a live process or an open batch has sent the request and awaits its answer."""
         for (session,) in self.database.execute(
             "SELECT session FROM attempts WHERE key = ? AND state = 'sent'", (key,)
         ):

@@ -49,10 +49,13 @@ class LLM:
     def ask(
         self, prompts: Iterable[str | Sequence[Mapping[str, str]]], *, seed: int = 0, **sampling: float
     ) -> Iterator[str | None]:
-        """Yield the LLM's text for each prompt, in order; None without a text, or for a refusal.
+        """Yield the LLM's text for each prompt, in order; None without a usable text, or for a refusal.
 
         A prompt is a text, or a list of messages (role, content). `sampling`: parameters by the API's names,
-        such as `temperature=0.7`. Asking the same prompt again samples a new answer; so does another `seed`.
+        such as `temperature=0.7`. Repeating a prompt in a run samples a new answer; so does another
+        `seed`.
+
+        Raises UserError if `prompts` is one text, and what `answers` raises.
         """
         if isinstance(prompts, str):  # each letter would be a prompt
             raise UserError("llm.ask: takes a list of prompts, not one text")
@@ -104,12 +107,12 @@ class ChatClient:
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in order of completion.
 
-        Requests are read, in the caller's thread, only as fast as they are answered. Failures that a
-        retry may mend come last, and only if no error is raised before.
+        Requests are read in the caller's thread: with the Batch API all at first, otherwise only as fast as
+        they are answered. Failures that a retry may mend come last, and only if no error is raised before.
 
         Raises UserError if no request can succeed (no key, wrong key, unknown model, unreachable), too many
         failed, the budget is spent, or an answer is not cached and `offline` is set; PendingError at the end
-        if answers are in an unfinished batch.
+        if requests are in an unfinished batch or, with the Batch API, in flight in another process.
         """
         from synthbench.llm.batches import answers_in_batches
 

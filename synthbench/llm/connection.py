@@ -18,6 +18,7 @@ from synthbench.llm.replies import (
     BYTES_PER_TOKEN,
     ENCODINGS,
     MAX_REPLY_BYTES,
+    MESSAGE_KEYS,
     NOT_UNICODE,
     Reply,
     ServerFaultError,
@@ -74,7 +75,7 @@ class Connection(AbstractAsyncContextManager["Connection"]):
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
         """Return the answer; `attempt` is sent as OpenAI's X-Client-Request-Id, for the service's log.
 
-        Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
+        Raises UserError if no request to the endpoint can succeed, else FailedAttemptError without an answer.
         """
         body, is_old = body_of(self._endpoint, request), self._limit_name != _NEW_LIMIT
         reply = await self._post(body, attempt)
@@ -104,7 +105,10 @@ class Connection(AbstractAsyncContextManager["Connection"]):
         return await self._reply("POST", "/chat/completions", content, {REQUEST_ID: attempt})
 
     async def get(self, path: str) -> Reply:
-        """Return the reply to a GET, with any status; raises FailedAttemptError without a reply."""
+        """Return the reply to a GET, with any status; raises FailedAttemptError without a reply.
+
+        Status 401 is retried once with Anthropic's headers. Raises UserError for redirects to another server.
+        """
         reply = await self._reply("GET", path, b"", self._more_headers)
         if reply.status == 401 and self._errors.key and not self._more_headers:
             # Anthropic's list of models reads the key from a header of its own; its chat API does not.
@@ -128,7 +132,10 @@ class Connection(AbstractAsyncContextManager["Connection"]):
             raise FailedAttemptError(FailureKind.LOST, "the reply is not HTTP") from None
 
     async def _redirected(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
-        """Return the final reply; redirects are followed within the same server."""
+        """Return the final reply; redirects are followed within the same server.
+
+        Raises UserError if they lead to another server or are too many.
+        """
         from httpx2 import URL
 
         url = URL(self._base_url + path)
@@ -143,7 +150,10 @@ class Connection(AbstractAsyncContextManager["Connection"]):
         )
 
     def _target(self, response: "Response") -> "URL":
-        """Return a redirect's target; raises UserError if it is another server."""
+        """Return a redirect's target.
+
+        Raises UserError if it is another server, FailedAttemptError if the address is invalid.
+        """
         from httpx2 import InvalidURL
 
         try:
@@ -184,8 +194,8 @@ class ErrorReader:
         """Return the answer in a chat completion; `prompt_tokens` is used if the service reports no count.
 
         The answer's failure, model and fingerprint are cut to 200 characters, and the API key is masked.
-        Raises UserError if no request can succeed, FailedAttemptError if there is no answer; its kind is
-        `if_unreadable` if the completion can't be parsed.
+        Raises UserError if no request can succeed, else FailedAttemptError if there is no answer. The error's
+        kind is `if_unreadable` if the completion can't be parsed.
         """
         try:
             found = read_completion(completion(), prompt_tokens)
@@ -246,7 +256,7 @@ class ErrorReader:
             return self._error(
                 f"has no model '{self._endpoint.model}', or another address (HTTP 404: {said})"
             )
-        if code in _QUOTA_CODES:
+        if status == 402 or code in _QUOTA_CODES:
             return self._error(f"has no credit left for this key (HTTP {status}: {said})")
         if is_busy(status):
             return FailedAttemptError(FailureKind.BUSY, f"HTTP {status}", retry_after)
@@ -275,14 +285,16 @@ class ErrorReader:
         return ""
 
     def said(self, reply: Reply) -> str:
-        """Return the service's own message in one line."""
+        """Return the service's message in one line of at most 200 characters, with the API key masked."""
         if reply.is_page:
             return "a web page instead of the API's answer"
         return self.message_of(_error_in(reply))
 
     def message_of(self, error: Any) -> str:  # noqa: ANN401 - whatever came
-        """Return an error's message in one line."""
-        said = error.get("message") or "" if isinstance(error, dict) else error or ""
+        """Return an error's message in one line of at most 200 characters, with the API key masked."""
+        said = error or ""
+        if isinstance(error, dict):
+            said = next(filter(None, map(error.get, (*MESSAGE_KEYS, "errors"))), "")
         if not isinstance(said, str):
             said = json.dumps(said)
         return as_printable_line(self.redacted(said))[:_MAX_MESSAGE]
@@ -300,16 +312,16 @@ class ErrorReader:
 
 
 def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came
-    """Return a reply's `error` or (FastAPI) `detail`, else its whole JSON; its text if it is no JSON."""
+    """Return a reply's `error` or (FastAPI) `detail`, else its whole JSON; its text if it is not JSON."""
     try:
         value = reply.value
     except UnreadableReplyError:
         return reply.content.decode("utf-8", "replace").strip()
-    return value.get("error", value.get("detail", value)) if isinstance(value, dict) else value
+    return value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
 
 
 def unreachable_error(endpoint: Endpoint, reason: str) -> UserError:
-    """Return the error of an endpoint that stopped responding."""
+    """Return the error of an endpoint that can't be reached."""
     return endpoint_error(
         endpoint, f"can't be reached ({reason}). Its answers are cached; run the same command again to resume"
     )

@@ -83,7 +83,7 @@ DROP TABLE IF EXISTS accounts;
 class Database:
     """A connection to the file; used by one thread, closed at the end.
 
-    Raises UserError if the file can't be opened.
+    Raises UserError if the file can't be opened, or lies on a network file system.
     """
 
     def __init__(self, file: Path) -> None:
@@ -121,11 +121,11 @@ class Database:
         return next(iter(self.execute(query, values)), None)
 
     def number(self, query: str, *values: object) -> int:
-        """Return the only value of a query, a number."""
+        """Return the only value of a query as an integer."""
         return int(self.execute(query, values)[0][0])
 
     def run_script(self, statements: str) -> None:
-        """Execute statements that change tables, as one transaction."""
+        """Execute SQL statements, each with a semicolon at the end, as one transaction."""
         with self.errors():
             try:
                 self._connection.executescript(f"BEGIN IMMEDIATE;{statements}COMMIT;")
@@ -212,7 +212,7 @@ def _hash_of(*columns: bytes | int | None) -> str:
 
 
 def lock(name: Path) -> "FileLock":
-    """Return a file lock, which the kernel frees when its holder dies."""
+    """Return a lock on the file NAME.lock, not yet acquired; the kernel frees it when its holder dies."""
     from filelock import FileLock
 
     return FileLock(name.with_suffix(".lock"), thread_local=False)
@@ -286,7 +286,7 @@ class BatchTable:
         self._database.execute("UPDATE batches SET id = ? WHERE token = ?", (batch_id, token))
 
     def find(self, token: str) -> OpenBatch | None:
-        """Return the batch, None once it is closed."""
+        """Return the batch, None if it is closed or unknown."""
         query = "SELECT token, sent, id FROM batches WHERE token = ? AND is_open"
         row = self._database.first(query, token)
         return OpenBatch(*row) if row else None
@@ -314,7 +314,7 @@ class BatchTable:
         return row[0] if row else None
 
     def attempt(self, token: str, key: str) -> tuple[int, int] | None:
-        """Return the number and expected prompt tokens of a request's attempt, None once it is settled."""
+        """Return the number and expected prompt tokens of a request's unsettled attempt, None without one."""
         return self._database.first(
             "SELECT id, prompt_tokens FROM attempts WHERE key = ? AND state = 'sent' AND session = ?",
             key,
@@ -327,7 +327,7 @@ class BatchTable:
         return self._database.number(query, token)
 
     def num_tokens(self, endpoint: Endpoint) -> int:
-        """Return the expected total of prompt tokens in the open batches of the endpoint's model."""
+        """Return the expected prompt tokens of unsettled requests in open batches of the endpoint's model."""
         return self._database.number(
             "SELECT total(prompt_tokens) FROM attempts JOIN batches ON session = token"
             " WHERE state = 'sent' AND is_open AND attempts.endpoint = ? AND attempts.model = ?",

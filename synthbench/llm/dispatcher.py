@@ -36,7 +36,7 @@ class Backend(Protocol):
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
         """Return the answer; `attempt` is a globally unique attempt id.
 
-        Raises FailedAttemptError, or UserError if no request can succeed.
+        Raises UserError if no request can succeed, else FailedAttemptError without an answer.
         """
 
 
@@ -56,7 +56,7 @@ class RequestOutcome:
 
 
 class StoppedError(Exception):
-    """Stopped because another request showed that none can succeed."""
+    """The dispatcher was stopped: another request showed that none can succeed, or the caller left."""
 
 
 def taken(endpoint: Endpoint, cache: AnswerCache, request: ChatRequest, found: Answer) -> ChatAnswer:
@@ -101,7 +101,8 @@ class Dispatcher:
     async def answer(self, request: ChatRequest) -> RequestOutcome:
         """Return a request's outcome.
 
-        Raises UserError if no request can succeed, StoppedError if another request showed that.
+        Raises UserError if no further request can be sent or succeed, StoppedError once the dispatcher is
+        stopped.
         """
         key = key_of(self._endpoint, request)
         try:
@@ -117,9 +118,9 @@ class Dispatcher:
             raise
 
     async def _ask_alone(self, key: str, request: ChatRequest) -> RequestOutcome | None:
-        """Ask, unless an equal request is in flight here: then wait until it has ended.
+        """Ask, unless an equal request is in flight here: then wait until that request has ended.
 
-        None: look in the cache again.
+        None: look in the cache again. The outcome is pending if the request is in an open batch.
         """
         if key in self._in_flight:
             await self._in_flight[key].wait()
@@ -136,7 +137,7 @@ class Dispatcher:
             self._in_flight.pop(key).set()
 
     async def _ask(self, key: str, request: ChatRequest) -> RequestOutcome | None:
-        """Attempt and retry.
+        """Attempt and retry; return the outcome.
 
         None if an answer has arrived meanwhile, or if the request is in flight elsewhere.
         """
@@ -153,7 +154,7 @@ class Dispatcher:
             return None if answer is None else RequestOutcome(self._kept(key, request, answer))
 
     def _kept(self, key: str, request: ChatRequest, answer: Answer) -> ChatAnswer:
-        """Convert a new answer for the caller, and count it as a failure if it has no text and no refusal."""
+        """Convert a new answer for the caller; without a text, and unless refused, it counts as a failure."""
         found = taken(self._endpoint, self._cache, request, answer)
         if found.text is not None or found.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
@@ -194,6 +195,9 @@ class Dispatcher:
                 f"{self._endpoint.section}.offline: '{self._endpoint.name}' ({self._endpoint.model}) has no"
                 f" cached answer to request {request.key}; run once without `offline`"
             )
+        if self._cache.is_in_flight(key):
+            # Waiting for another process's answer must not use up the rate.
+            return None
         async with self._limit:
             expected = self._budget.expected(request)
             await self._requests.wait(1, self._sleep)
@@ -213,7 +217,10 @@ class Dispatcher:
             return answer
 
     async def _share(self, attempt: int) -> None:
-        """Let other machines know of the attempt before its request is sent."""
+        """Let other machines know of the attempt before its request is sent.
+
+        If that fails, record the attempt as not sent and raise UserError.
+        """
         try:
             await self._sharing()
         except UserError as error:
@@ -265,7 +272,10 @@ class Sharing:
         self._num_asked = self._num_done = 0
 
     async def __call__(self) -> None:
-        """Wait for a call of `share` that starts after this call; raises its errors."""
+        """Wait for a call of `share` that starts after this call; raises its errors.
+
+        Does nothing without a shared store.
+        """
         if self._share is not_shared:
             return
         self._num_asked += 1

@@ -19,8 +19,8 @@ from synthbench.llm.prices import PACKAGE, Price, list_prices
 class ServerDoor:
     """Where the processes of a run find its LLM servers.
 
-    `folder` has a state file for each server. `run`: the process id of the run. `is_elsewhere`: the run
-    starts its servers on a cluster, once a process asks for them.
+    `folder` has a state file for each server, `logs` a log. `run`: the process id of the run.
+    `is_elsewhere`: the run starts its servers on a cluster, once a process asks for them.
     """
 
     folder: Path
@@ -56,13 +56,16 @@ class CommonPacing(BaseModel):
     timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
     tries: int = Field(8, ge=1, description="maximum attempts at one request, for temporary failures")
     max_failure_rate: float = Field(
-        0.2, ge=0, le=1, description="stop the run if a larger share of requests fails for good"
+        0.2,
+        ge=0,
+        le=1,
+        description="stop the run if a larger share of the last 20 to 200 requests fails for good",
     )
     budget_usd: float | None = Field(
         None,
         ge=0,
-        description="cost limit of the experiment in US dollars; the run stops before it exceeds this; null: "
-        "no limit",
+        description="cost limit of the experiment in US dollars; the run stops before the cost exceeds this; "
+        "null: no limit",
     )
     budget_tokens: int | None = Field(
         None,
@@ -97,7 +100,7 @@ SamplingName = Literal["temperature", "top_p", "presence_penalty", "frequency_pe
 
 
 class AnswerOptions(BaseModel):
-    """Settings of an LLM that change its answers; sent with each request. Identities include those set."""
+    """Settings of an LLM that change its answers; a stage's identity includes those that are set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -118,7 +121,8 @@ class AnswerOptions(BaseModel):
     )
     system_prompt: bool = added_field(
         True,
-        description="false: merge the system message into the user's, for models without that role",
+        description="false: merge the system message into the first user message, for models without "
+        "that role",
     )
     unsent: tuple[SamplingName, ...] = added_field(
         (),
@@ -147,7 +151,7 @@ class AnswerOptions(BaseModel):
         return body
 
     def options(self) -> dict[str, Any]:
-        """Return the options to send, by name: all that differ from the API's defaults."""
+        """Return the options that are set, by name: all that differ from the defaults."""
         return self.model_dump(mode="json", include=set(AnswerOptions.model_fields))
 
 
@@ -168,12 +172,12 @@ class AnswerRule(BaseModel):
         return self.cut_off == "take"
 
     def rule(self) -> dict[str, str]:
-        """Return the rule's entry in a stage's identity; {} for `take`, as earlier versions always took."""
+        """Return the rule's entry in a stage's identity; {} for `take`, which earlier versions always did."""
         return {} if self.takes_cut_off else {"cut_off": "drop"}
 
 
 def _keys(value: object) -> Iterator[str]:
-    """Yield the keys of nested mappings."""
+    """Yield the keys of nested mappings, also of those in lists."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield str(key)
@@ -208,8 +212,8 @@ class Served:
 class Endpoint:
     """A chat model behind OpenAI's API.
 
-    The cache identifies it by `name`, from the experiment file, and `model`. `key_variable` names the
-    environment variable with its key ("": no key).
+    The cache identifies the model by `name`, from the experiment file, `model` and `options`. `key_variable`
+    names the environment variable with the API key ("": no key).
     """
 
     name: str
@@ -263,7 +267,8 @@ class Account:
 def price_of(endpoint: Endpoint) -> Price | None:
     """Return the price that the user set, else that of genai-prices.
 
-    None without a set price if the run serves the model, or if genai-prices has no price or several.
+    Without a price that the user set: None if the run serves the model, or genai-prices has no price or
+    several.
     """
     prices = _prices(endpoint)
     return prices[0] if len(prices) == 1 else None
@@ -292,7 +297,7 @@ def _prices(endpoint: Endpoint) -> tuple[Price, ...]:
 
 
 def money(endpoint: Endpoint, amount: "ChatAmount") -> float | None:
-    """Return the cost of requests in US dollars; None if no price is known."""
+    """Return the cost of requests in US dollars: 0 if they are free, None if no price is known."""
     price = price_of(endpoint)
     if endpoint.is_free:
         return 0.0
@@ -325,7 +330,7 @@ class ChatAmount:
         )
 
     def lines(self, endpoint: Endpoint) -> Iterator[str]:
-        """Yield a line on requests and tokens, and one on money with the date of its prices."""
+        """Yield lines on requests and tokens, on a missing API key, and on money with the prices' date."""
         *_, own_name = endpoint.section.partition("llms.")
         money_of = f"money of '{own_name}'" if own_name else "money"
         yield (

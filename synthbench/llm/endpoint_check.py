@@ -42,7 +42,7 @@ async def _check(endpoint: Endpoint) -> None:
         listed = await _get(connection, endpoint, "/models")
         if listed is None:
             return
-        if listed.status in (401, 403) and "permission" not in ErrorReader(endpoint).said(listed):
+        if listed.status in (401, 403) and "permission" not in ErrorReader(endpoint).said(listed).lower():
             raise ErrorReader(endpoint).of(listed)
         names = listed_names(listed)
         if not names or any(_offers(name, endpoint.model) for name in names):

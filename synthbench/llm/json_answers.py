@@ -30,7 +30,7 @@ class AnswerError(ValueError):
 def json_values(answer: str) -> Sequence[Any]:
     """Return the JSON objects and lists in an answer, in order; raises AnswerError if there is none.
 
-    Remarks, fences and thoughts around them don't matter.
+    Text around them, such as remarks, fences and thoughts, is skipped.
     """
     if not _CONTENT.search(answer):
         raise AnswerError(EMPTY)
@@ -46,7 +46,7 @@ def json_object(answer: str, keys: Collection[str]) -> Mapping[str, Any]:
     """Return the JSON object with the most of these keys (the first if several tie).
 
     Objects inside a list or another object count only if there is a single one. Raises AnswerError if the
-    answer has no object.
+    answer has no such object.
     """
     objects = []
     for value in json_values(answer):
@@ -59,7 +59,10 @@ def json_object(answer: str, keys: Collection[str]) -> Mapping[str, Any]:
 
 
 def text_under(found: Mapping[str, Any], key: str) -> str:
-    """Return the text under a key, on one line; raises AnswerError if it is missing, empty or a refusal."""
+    """Return the text under a key, on one line.
+
+    Raises AnswerError if it is missing, empty, a refusal or not a text.
+    """
     if key not in found:
         raise AnswerError(f"{key}: missing")
     value = found[key]

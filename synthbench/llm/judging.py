@@ -81,7 +81,7 @@ class Question(BaseModel, WithConstants):
         return f"{{{unknown}}} in the prompt is no column{did_you_mean(unknown, columns)}" if unknown else ""
 
     def request(self, key: str, texts: Mapping[str, str]) -> ChatRequest:
-        """Return the request for one record; `texts` maps column names to its texts."""
+        """Return the request for one record; `texts` maps column names to the record's texts."""
         # On one line each, since a line break would look like the end of the sentence.
         asked = _PLACEHOLDER.sub(lambda match: " ".join(texts[match[1]].split()), self.prompt)
         messages = [{"role": "system", "content": self.system}] if self.system else []
@@ -93,7 +93,7 @@ class Question(BaseModel, WithConstants):
 
     @property
     def how_to_answer(self) -> str:
-        """The last line of every request."""
+        """The instruction on the last line of every request."""
         if self.grades is None:
             if self.explanation:
                 return "Explain in one sentence, then write Answer: and yes or no on the last line."
@@ -107,7 +107,10 @@ class Question(BaseModel, WithConstants):
         return f"Answer with one number from {lowest} to {highest} only."
 
     def read(self, text: str) -> "Verdict":
-        """Return an answer's verdict: 1 for yes, 0 for no, or the grade mapped linearly to [0, 1]."""
+        """Return an answer's verdict: 1 for yes, 0 for no, or the grade mapped linearly to [0, 1].
+
+        An unclear answer, or a grade out of range, gives a verdict without a value.
+        """
         plain = _plain(without_thoughts(text))
         if self.grades is not None and self.grades[1] == 100:
             plain = plain.replace("%", "")
@@ -129,7 +132,10 @@ class Question(BaseModel, WithConstants):
         return self._expected(answer) if self.expected else self.read(answer.text)
 
     def _expected(self, answer: ChatAnswer) -> "Verdict":
-        """Return the mean over the values of the answer's alternative tokens, weighted by probability."""
+        """Return the mean value of the alternatives to the answer's token, weighted by probability.
+
+        Without a value if the answer is unclear, or no single token holds its value.
+        """
         text = answer.text or ""
         read = self.read(text)
         if read.value is None:
@@ -146,9 +152,10 @@ class Question(BaseModel, WithConstants):
         return Verdict(sum(value * share for value, share in shares.items()) / whole) if whole else read
 
     def _token(self, text: str, tokens: Sequence[TokenLogprob], value: float) -> TokenLogprob | None:
-        """Return the first token with this value in the answer; with `explanation`, in its concluding line.
+        """Return the first token with this value in the answer; None if there is none.
 
-        Tokens of thoughts don't count. The end of a scale ("out of 5") counts only if no other token does.
+        With `explanation`, only the concluding line counts. Tokens of thoughts don't count. The end of a
+        scale ("out of 5") counts only if no other token does.
         """
         if self.explanation:
             concluding = _conclusion(_plain(text), is_graded=self.grades is not None)
@@ -173,7 +180,7 @@ class Question(BaseModel, WithConstants):
         return (int(plain) - lowest) / (highest - lowest) if is_grade else None
 
     def asks(self, num_records: int) -> ChatAmount:
-        """Return the requests and tokens for `num_records` records."""
+        """Return the requests for `num_records` records, and an estimate of their tokens."""
         texts = "x" * len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
         chat = [{"content": said} for said in (self.prompt + texts + self.how_to_answer, self.system)]
         answer = _TOKENS_PER_EXPLANATION if self.explanation else _TOKENS_PER_ANSWER
@@ -182,7 +189,10 @@ class Question(BaseModel, WithConstants):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer to one question: `value` in [0, 1], or None with the reason and the LLM's answer."""
+    """The answer to one question: `value` in [0, 1], or None with the `reason`.
+
+    `answered`: an unclear answer in one line, at most 200 characters.
+    """
 
     value: float | None
     reason: str = ""

@@ -16,10 +16,14 @@ _TABLES = {
     "usage_details": "SELECT NULL AS attempt, 0 AS cached_tokens, 0 AS reasoning_tokens, 0 AS is_cut_off",
     "replies": "SELECT NULL AS attempt, '' AS kind",
     "payers": "SELECT NULL AS attempt, '' AS llm",
-    "spending": "SELECT NULL AS experiment, 0 AS usd, 0 AS tokens",
+    "spending": "SELECT experiment, usd, prompt_tokens + completion_tokens AS tokens FROM attempts"
+    " WHERE state <> 'refused'",
     "stage_models": "SELECT NULL AS stage, '' AS model",
 }
-"""Tables that a file of an earlier version may lack, and their replacement in queries."""
+"""Tables that a file of an earlier version may lack, and their replacement in queries.
+
+`spending` is replaced, too, if it lacks the column `tokens`.
+"""
 _KINDS = (AnswerKind.EMPTY, AnswerKind.REFUSED, AnswerKind.FAULTY)
 
 
@@ -82,10 +86,10 @@ class AttemptTotals:
 class StageAttempts:
     """A stage's attempts (requests sent) at one model, by outcome.
 
-    in_doubt: the request was cut off by a kill or a lost connection and may have been billed. If another
-    attempt got an answer, its prompt and answer tokens count, else the expected maximum. US dollars are the
+    in_doubt: the request is in flight, or was cut off by a kill or a lost connection; it may be billed. If
+    another attempt got an answer, that answer's tokens count, else the expected maximum. US dollars are the
     expected maximum. in_batches: in an uncollected batch; tokens and US dollars are the expected maximum.
-    unfinished: incomplete answers, paid and requested again. num_refused: refused by the service, at no cost.
+    unfinished: incomplete answers, paid and requested again. num_refused: refused or never sent, at no cost.
     cached_tokens: prompt tokens in the service's cache. reasoning_tokens: answer tokens that were thoughts.
     num_cut_off, num_empty, num_filtered (by a content filter or a refusal), num_faulty: incomplete replies by
     kind. llm: the LLM's key in the file, "" for the only one.
@@ -139,7 +143,7 @@ class StageAttempts:
 def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAttempts]:
     """Return the attempts in `folder`'s ledger, summed by experiment, stage and LLM, oldest first.
 
-    `experiment` and `stage` "" mean all. Raises UserError if the file exists but can't be read.
+    `experiment` and `stage` "" mean all. [] without a file; raises UserError if the file can't be read.
     """
     query = _QUERY.replace("{columns}", _COLUMNS)
     return [_entry(row) for row in _rows(folder, query, (experiment, experiment, stage, stage))]
@@ -148,8 +152,8 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAt
 def spent(folder: Path, experiment: str) -> tuple[float, int]:
     """Return the US dollars and tokens that an experiment's LLMs have cost so far.
 
-    Requests in flight count with their expected maximum. Raises UserError if the file exists but can't be
-    read.
+    Attempts in flight or in doubt count with their expected maximum. Raises UserError if the file exists but
+    can't be read.
     """
     query = "SELECT total(usd), coalesce(sum(tokens), 0) FROM {spending} WHERE experiment = ?"
     rows = _rows(folder, query, (experiment,))
@@ -173,7 +177,9 @@ def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[An
     try:
         keep_private(file)
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+            tables = dict(database.execute("SELECT name, sql FROM sqlite_master"))
+            if "tokens" not in tables.get("spending", ""):
+                tables.pop("spending", None)
             names = {name: name if name in tables else f"({empty})" for name, empty in _TABLES.items()}
             # A process creates the file before the tables, and may be killed in between.
             found = database.execute(query.format(**names), values) if "attempts" in tables else ()

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +57,7 @@ GROUP BY experiment, llm, endpoint, model
 
 
 def new_number() -> int:
-    """Return an id for an attempt: greater than earlier ones, and unique among all machines."""
+    """Return an id for an attempt: its time in microseconds, with 10 random bits against equal ids."""
     return (time.time_ns() // 1000 << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
 
 
@@ -77,9 +77,11 @@ class LedgerCopy:
 
     def __init__(self, file: Path) -> None:
         self._database = Database(file)
-        self._columns: Mapping[str, list[str]] = {
-            table: [row[1] for row in self._database.execute(f"PRAGMA table_info({table})")] for table in KEYS
+        self._columns: Mapping[str, Mapping[str, bool]] = {
+            table: {row[1]: bool(row[3]) for row in self._database.execute(f"PRAGMA table_info({table})")}
+            for table in KEYS
         }
+        """Table -> its columns -> whether they are NOT NULL."""
         if not self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'progress'"):
             self._database.run_script(_SCHEMA + "".join(_triggers()))
 
@@ -158,7 +160,10 @@ class LedgerCopy:
                 self._database.execute("DELETE FROM changes WHERE entry = ?", (entry,))
 
     def add_answers(self, file: Path) -> None:
-        """Copy the answers of this machine's unshared ledger, so that they are not paid for again."""
+        """Copy the answers of this machine's unshared ledger, so that they are not paid for again.
+
+        Answers that the copy has are kept; without the file, nothing is done.
+        """
         if not file.exists():
             return
         with ExitStack() as opened:
@@ -173,7 +178,10 @@ class LedgerCopy:
                         self._insert(table, row, "IGNORE")
 
     def _rows(self, which: str, *values: int) -> list[Row]:
-        """Return the present rows, each once, whose notes meet the SQL condition `which`."""
+        """Return the present rows, each once, whose notes meet the SQL condition `which`.
+
+        A deleted row has None instead of values.
+        """
         rows: list[Row] = []
         query = f"SELECT DISTINCT name, key FROM changes WHERE {which}"
         for table, text in self._database.execute(query, values):
@@ -188,8 +196,8 @@ class LedgerCopy:
         match row:
             case [str(table), list(key), (list() | None) as values] if table in KEYS:
                 columns = self._columns[table]
-                is_plain = all(isinstance(each, str | int | float | None) for each in [*key, *(values or ())])
-                if is_plain and len(key) == len(KEYS[table]) and len(values or columns) == len(columns):
+                is_plain = all(map(_is_plain, [*key, *(values or ())]))
+                if is_plain and len(key) == len(KEYS[table]) and (values is None or _fits(values, columns)):
                     return table, key, values
         raise ValueError("no row of a ledger")
 
@@ -221,6 +229,18 @@ def _sendable(value: Any) -> Any:  # noqa: ANN401 - SQLite's
     if isinstance(value, str):
         return value.encode(errors="surrogateescape").decode(errors="replace")
     return value
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether SQLite can hold a value from JSON; its integers have 64 bits."""
+    return isinstance(value, str | float | None) or (isinstance(value, int) and -(2**63) <= value < 2**63)
+
+
+def _fits(values: Sequence[Any], columns: Mapping[str, bool]) -> bool:
+    """Return whether there is a value for each column, and none is missing where NOT NULL forbids it."""
+    return len(values) == len(columns) and not any(
+        value is None and is_required for value, is_required in zip(values, columns.values(), strict=True)
+    )
 
 
 def _triggers() -> Iterable[str]:

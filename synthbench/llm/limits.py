@@ -18,7 +18,7 @@ BACKOFF_FACTOR = 0.7
 
 
 class ConcurrencyLimit:
-    """Lets at most `most` requests in at a time; fewer after refusals, slowly more with every success.
+    """Lets at most `most` requests in at a time: fewer after refusals, then slowly more after successes.
 
     A round of refusals counts once: requests sent before the last cut do not cut again. For one event loop.
     """
@@ -94,7 +94,7 @@ KEYS_SHOWN = 3
 
 
 class CircuitBreaker:
-    """Stops the run if too many of the last requests fail; a filtered answer is no failure."""
+    """Stops the run if too many of the last 20 to 200 requests fail; a filtered answer is no failure."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._name = endpoint.name
@@ -136,8 +136,8 @@ class Budget:
 
     A request is sent if its expected cost fits into the budget left after all requests in flight. Expected
     prompt tokens: 8 per message and one per byte; after 20 answers, the highest number per byte so far plus
-    25 %, at most one. Expected answer tokens: `max_tokens`, else 1,024; after 20 answers, `max_tokens`, else
-    twice the longest so far.
+    25 %, at most one. Expected answer tokens: `max_completion_tokens` or `max_tokens`; without both,
+    1,024, and after 20 answers twice the longest so far.
 
     Raises UserError if `budget_usd` is set but no price is known.
     """
@@ -181,8 +181,8 @@ class Budget:
         """Wait until the budget suffices, begin the attempt, and return its number.
 
         None if the request is answered or in flight already. `check` is called before each try and may raise
-        to end the wait. Raises UserError if the budget does not suffice and nothing is in flight that could
-        turn out cheaper than expected.
+        to end the wait. Raises UserError if the budget does not suffice and this process has no request in
+        flight that could turn out cheaper than expected.
         """
         while True:
             check()
@@ -211,7 +211,7 @@ class Budget:
         self._num_answers += 1
 
     def budget_error(self, error: OverBudgetError, cost: Cost) -> UserError:
-        """Return the error for a request that exceeds a budget."""
+        """Return the error for a request that may exceed a budget."""
         in_tokens = error.key == "budget_tokens"
         used = f"{error.spent.tokens:,}" if in_tokens else f"{error.spent.usd:.4f}"
         next_one = f"{cost.tokens:,}" if in_tokens else f"{cost.usd:.4f}"

@@ -18,7 +18,8 @@ _IMPOSSIBLE = -9999.0
 class TokenLogprob:
     """A token of an answer: its text, its log-probability, and the likeliest tokens at its position.
 
-    `top` has their log-probabilities, and the token's own. Tokens with the same text count together.
+    `top` maps the texts of these tokens, and of the token itself, to log-probabilities. Tokens with the same
+    text count together.
     """
 
     token: str
@@ -27,7 +28,7 @@ class TokenLogprob:
 
 
 def read_logprobs(choice: Mapping[str, Any]) -> tuple[TokenLogprob, ...] | None:
-    """Return the log-probabilities in a reply's choice; None if one of them is missing or invalid."""
+    """Return the log-probabilities in a reply's choice; None without any, or if one is invalid."""
     found = choice.get("logprobs")
     rows = found.get("content") if isinstance(found, dict) else None
     tokens = [_token(row) for row in rows] if isinstance(rows, list) else []
@@ -48,7 +49,7 @@ def _token(row: Any) -> TokenLogprob | None:  # noqa: ANN401 - whatever came
 
 
 def _one(row: Any) -> tuple[str, float] | None:  # noqa: ANN401 - whatever came
-    """Return a token's text, and its log-probability (at most 0); None if one of them is missing."""
+    """Return a token's text, and its log-probability (at most 0); None if one is missing or invalid."""
     if not isinstance(row, dict):
         return None
     text, value = row.get("token"), row.get("logprob")

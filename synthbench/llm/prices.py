@@ -45,7 +45,7 @@ class Price(BaseModel):
     def usd(
         self, prompt_tokens: int, completion_tokens: int, *, cached_tokens: int = 0, is_batch: bool = False
     ) -> float:
-        """Return the cost of tokens; `cached_tokens` of the prompt tokens were in the service's cache."""
+        """Return the cost in US dollars; `cached_tokens` of the prompt tokens were in the service's cache."""
         share = self.batch if is_batch else 1.0
         cached = self.input if self.cached_input is None else self.cached_input
         prompts = self.input * (prompt_tokens - cached_tokens) + cached * cached_tokens
@@ -67,9 +67,10 @@ class ListPrice(Price):
 def list_prices(service: str, base_url: str, model: str) -> tuple[ListPrice, ...]:
     """Return genai-prices' distinct prices of a model; several if it can't tell which one applies today.
 
-    The service is recognised by the address, else by the endpoint's name, since a proxy has an address of its
-    own. If a price depends on the length of prompts, the one for short prompts counts. The prices are those
-    of the installed version: the package updates itself only where its `UpdatePrices` is started.
+    () if it has none. The service is recognised by the address, else by the endpoint's name, since a proxy
+    has its own address. If a price depends on the length of prompts, the one for short prompts counts. The
+    prices are those of the installed version: the package updates itself only where its `UpdatePrices` is
+    started.
     """
     from importlib.metadata import version
 
@@ -100,9 +101,8 @@ def _providers() -> "list[Provider]":
 def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]:
     """Yield the model's prices at each half hour of today.
 
-    Left out: prices that also charge for something else, such as requests or thoughts. Each is (US dollars
-    per million tokens of prompts, of answers, a batch's share of these prices, US dollars per million tokens
-    of cached prompts).
+    Each is (prompts, answers, a batch's share of these prices, cached prompts), in US dollars per million
+    tokens. Left out: incomplete prices, and prices that also charge for requests, thoughts or citations.
     """
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for moment in range(_MOMENTS):
@@ -119,7 +119,7 @@ def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]
 
 
 def _share_of(batch: "ModelPrice", prompts: float, answers: float) -> float:
-    """Return a batch's price as a share of the normal one: the larger share, of prompts or of answers."""
+    """Return a batch's price as a share of the normal price: the larger share, of prompts or answers."""
     pairs = ((_number(batch.input_mtok), prompts), (_number(batch.output_mtok), answers))
     return max((part / whole for part, whole in pairs if part is not None and whole), default=1.0)
 

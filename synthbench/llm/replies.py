@@ -1,8 +1,8 @@
 """Read an endpoint's replies: bodies of limited size, the API's JSON, answers without the model's thoughts.
 
-Most services send thoughts in a separate field, which is never read. Others leave them in the text: between
-tags, after an opening tag without a closing one (a truncated answer), or before a closing tag without an
-opening one (the prompt opened it).
+Most services send thoughts in a separate field, which is no part of the answer. Others leave them in the
+text: between tags, after an opening tag without a closing one (a truncated answer), or before a closing tag
+without an opening one (the prompt opened it).
 """
 
 import json
@@ -44,7 +44,7 @@ _GZIP_OR_ZLIB = 47
 
 
 class UnreadableReplyError(Exception):
-    """A reply with status 200 that does not follow the API."""
+    """A reply that does not follow the API."""
 
 
 class ServerFaultError(Exception):
@@ -76,7 +76,7 @@ class Reply:
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - whatever came
-        """The body's JSON; raises UnreadableReplyError if it is not JSON."""
+        """The body's JSON; raises UnreadableReplyError if it is not JSON, or nested too deeply."""
         try:
             return json.loads(self.content)
         except RecursionError:
@@ -92,7 +92,10 @@ class Reply:
 
 
 async def read_whole(response: "Response") -> Reply:
-    """Return the reply; stop reading once the decompressed body exceeds MAX_REPLY_BYTES."""
+    """Return the reply; stop reading once the decompressed body exceeds MAX_REPLY_BYTES.
+
+    A body that is neither plain, gzip nor deflate is ignored.
+    """
     encoding = response.headers.get("content-encoding", "").strip().lower()
     unpacking = zlib.decompressobj(_GZIP_OR_ZLIB) if encoding not in ("", "identity") else None
     content = bytearray()
@@ -149,7 +152,7 @@ _CHANNEL_KINDS = {
 
 
 def without_thoughts(text: str) -> str:
-    """Remove a model's thoughts from a text; a text without any is unchanged.
+    """Return a text without a model's thoughts, and tags around the answer; unchanged if it has no thoughts.
 
     An opening tag counts only at the start of a line; elsewhere a sentence may mention it.
     """
@@ -245,7 +248,8 @@ def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) ->
 def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
     """Read a chat completion's JSON; `prompt_tokens` is used if the endpoint reports no count.
 
-    Raises ServerFaultError for a reported failure, UnreadableReplyError if it is no chat completion.
+    Raises ServerFaultError if a failure is reported without an answer, UnreadableReplyError if this is no
+    chat completion. A failure reported beside an answer makes the answer faulty.
     """
     choice = _choice(reply)
     fault = _fault_in(reply) or _fault_in(choice, is_choice=True)
@@ -302,11 +306,11 @@ def _fault_in(part: Any, *, is_choice: bool = False) -> Any:  # noqa: ANN401 - w
     if found or part.get("object") == "error" or ("error" in part and not is_answer):
         return part
     # A choice's message is a text in some old APIs.
-    tells = "choices" not in part and any(isinstance(part.get(name), str) for name in _MESSAGE_KEYS)
+    tells = "choices" not in part and any(isinstance(part.get(name), str) for name in MESSAGE_KEYS)
     return part if tells and not is_choice else None
 
 
-_MESSAGE_KEYS = ("message", "msg")
+MESSAGE_KEYS = ("message", "msg")
 """Keys where services put an error's message."""
 
 
@@ -314,7 +318,7 @@ def described(fault: Any) -> str:  # noqa: ANN401 - whatever came
     """Return the service's message on a failure with status 200; it may be long, and contain the API key."""
     if fault is None:
         return "HTTP 200 without an answer"
-    said = next(filter(None, map(fault.get, _MESSAGE_KEYS)), fault) if isinstance(fault, dict) else fault
+    said = next(filter(None, map(fault.get, MESSAGE_KEYS)), fault) if isinstance(fault, dict) else fault
     return f"HTTP 200 with an error: {as_printable_line(said if isinstance(said, str) else json.dumps(said))}"
 
 

@@ -13,7 +13,8 @@ class ChatRequest:
 
     `key` is the caller's name for the request, neither sent nor cached. `messages` have a role and a content
     each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens, ...).
-    `sample`, a hash of seed and index, tells equal requests apart, so that each gets its own answer.
+    `sample`, such as a hash of seed and index, tells equal requests apart, so that each gets its own answer.
+    It is sent as the API's `seed`, unless the endpoint takes none.
     `logprobs` asks for the log-probabilities of the answer's tokens; it is the number of alternatives at each
     position (0 to 20; None: no log-probabilities).
     """
@@ -30,8 +31,9 @@ class ChatAnswer:
     """A request's answer: `text`, or None with the reason in `failure`.
 
     Only a complete answer has a text; with `cut_off: take`, so has a truncated one. If an answer came, the
-    reason begins with its kind ("cut off: limit on tokens"). `logprobs` are those of the tokens that the
-    model wrote, thoughts in the text included; () unless the request asks for them.
+    reason begins with `kind` ("cut off: limit on tokens"); without an answer, `kind` is WHOLE. `logprobs`
+    are those of the tokens that the model wrote, thoughts in the text included; () unless the request asks
+    for them.
     """
 
     request: ChatRequest

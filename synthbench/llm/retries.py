@@ -1,7 +1,7 @@
 """Retries: which requests are sent again, how soon, and what a failed attempt records.
 
-`FailureKind` has the rules for attempts without an answer, `TRIES` for incomplete answers. The file's
-`llm.tries` is the maximum number of attempts at any request.
+`FailureKind` has the rules for attempts without an answer, `TRIES` for incomplete answers. `llm.tries`
+in the experiment file is the maximum number of attempts at any request.
 """
 
 import math
@@ -64,18 +64,19 @@ def is_busy(status: int) -> bool:
 
 
 def is_final_answer(answer: Answer, num_tries: int, most: int) -> bool:
-    """Return whether to keep an answer after `num_tries` of at most `most` attempts.
+    """Return whether to keep an answer, instead of retrying, after `num_tries` of at most `most` attempts.
 
-    A server's fault is never kept.
+    An answer that reports a failure of the service is never kept.
     """
     return not answer.is_server_fault and num_tries >= min(most, TRIES.get(answer.kind, ONCE))
 
 
 @dataclass
 class FailedAttemptError(Exception):
-    """An attempt without an answer; `retry_after` is the service's requested wait in seconds.
+    """An attempt without a usable answer; `retry_after` is the service's requested wait in seconds.
 
-    `answer_kind`: the reply's kind, if one came with status 200 or was filtered.
+    `answer_kind`: the kind of the incomplete answer, FAULTY if a reply held no answer, REFUSED if a filter
+    blocked the answer; WHOLE for all other failures.
     """
 
     kind: FailureKind
@@ -99,18 +100,22 @@ class FailedAttemptError(Exception):
         return self.reason + ("" if num_tries == 1 else f", given up after {num_tries} {unit}")
 
     def failure(self, num_tries: int = 1, unit: str = "tries") -> str:
-        """Return the reason for the caller: prefixed by the answer's kind, if a reply came."""
+        """Return the reason for the caller, prefixed by `answer_kind` unless that is WHOLE."""
         reason = self.reason_after(num_tries, unit)
         return reason if self.answer_kind is AnswerKind.WHOLE else reason_of(self.answer_kind, reason)
 
     def can_pass(self, num_tries: int, most: int) -> bool:
-        """Return whether to retry after `num_tries` of at most `most` attempts."""
+        """Return whether to retry after `num_tries` of at most `most` attempts.
+
+        False, too, if the service asks to wait longer than `MAX_RETRY_AFTER`.
+        """
         return num_tries < min(most, self.rule.most_tries) and (self.retry_after or 0) <= MAX_RETRY_AFTER
 
     def pause(self, num_tries: int) -> float:
         """Return the seconds before the next attempt: exponential backoff with jitter.
 
-        At least the wait that the service asked for. A wait of 0 still grows with the attempts.
+        Never less than the wait that the service asked for. If it asked for 0 s, the pause still grows with
+        the attempts.
         """
         backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
         jittered = backoff * random.uniform(0.5, 1.0)
@@ -120,7 +125,10 @@ class FailedAttemptError(Exception):
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of Retry-After (RFC 9110, section 10.2.3) or retry-after-ms; None if not valid."""
+    """Return the wait that a service asks for, in seconds; None without a valid header.
+
+    Reads retry-after-ms, else Retry-After (RFC 9110, section 10.2.3): seconds, or a date (0 if it is past).
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit

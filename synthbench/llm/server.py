@@ -2,8 +2,8 @@
 
 A run has a folder with a file for each server. The file is locked as long as the server lives. The process
 that gets the lock writes the server's address into the file, and starts a guard process (`server_guard.py`).
-The guard inherits the lock, runs the server, notes in the file that it is ready or has failed, and ends it
-with the run.
+The guard inherits the lock, runs the server, and notes in the file that the server is ready or has failed. It
+ends the server with the run.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -49,9 +49,9 @@ _KILLED = -9
 
 @contextmanager
 def servers(logs: Path, *, are_elsewhere: bool = False) -> Iterator[ServerDoor]:
-    """Yield the folder through which this run's processes start servers.
+    """Yield a `ServerDoor`: a temporary folder through which this run's processes start servers.
 
-    All servers end with this context, or with this process. `logs`: the folder of their logs.
+    All servers end with this context, or with this process. `logs`: the folder of the servers' logs.
     `are_elsewhere`: the processes only note in the folder which servers they want; a cluster runs them.
     """
     folder = Path(tempfile.mkdtemp(prefix="synthbench-"))
@@ -76,7 +76,10 @@ def server_file(endpoint: Endpoint) -> Path:
 
 
 class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
-    """Sends requests to the servers that are ready, to the least busy one; for one event loop."""
+    """Sends each request to the least busy of the servers that are ready; for one event loop.
+
+    Raises ValueError if the run does not serve the endpoint.
+    """
 
     def __init__(self, endpoint: Endpoint, say: Say) -> None:
         if endpoint.served is None or endpoint.door is None:
@@ -94,7 +97,10 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
         await self._stack.aclose()
 
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
-        """Return the answer; raises FailedAttemptError, or UserError if no request can succeed."""
+        """Return the answer, after waiting until a server is ready.
+
+        Raises FailedAttemptError, or UserError if no request can succeed.
+        """
         async with self._starting:
             if not self._connections or self._door.is_elsewhere:
                 while not (addresses := self._addresses()):
@@ -117,16 +123,16 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
             return _is_held(file)
 
     def address_if_ready(self) -> str | None:
-        """Return a server's base URL, None while it starts; starts it if none runs.
+        """Return the base URL of a ready server, or None; if no server runs, start one.
 
-        Raises UserError if it did not start.
+        Raises UserError if the server failed to start.
         """
         return next(iter(self._addresses()), None)
 
     def _addresses(self) -> list[str]:
         """Return the base URLs of the servers that are ready.
 
-        If there is none, start one; on a cluster, note that one is wanted. Raises UserError if it failed.
+        If none runs, start one; on a cluster, note that one is wanted. Raises UserError if the server failed.
         """
         with self._opened() as file:
             is_free = not _is_held(file)
@@ -145,7 +151,10 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
         return [state["address"]] if "is_ready" in state else []
 
     async def _connected(self, address: str) -> Connection:
-        """Return a connection with the server's name for the model, and the keys that its program needs."""
+        """Return a connection to the server at `address`.
+
+        Requests have the server's own name for the model, and the keys that the program needs.
+        """
         if self._has_started:
             self._say(f"{self._endpoint.section}: the server at {address} is ready")
         options = dict(self._endpoint.options)
@@ -198,11 +207,13 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
         threading.Thread(target=guard.wait, daemon=True).start()
 
     def _new_log(self) -> Path:
-        """Return the file of a new log; the oldest logs are removed."""
+        """Create an empty log and return its path; of the older logs, keep the newest `LOGS_KEPT`."""
         logs = self._door.logs
         logs.mkdir(parents=True, exist_ok=True)
-        for old in sorted(logs.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-LOGS_KEPT]:
-            old.unlink(missing_ok=True)
+        # Another process may delete the same logs; the next start then deletes the rest.
+        with suppress(FileNotFoundError):
+            for old in sorted(logs.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-LOGS_KEPT]:
+                old.unlink(missing_ok=True)
         name = _NOT_IN_NAMES.sub("-", self._endpoint.section)
         log = logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
         # Servers log their command lines, keys among them.
@@ -246,7 +257,7 @@ def write_state(file: IO[str], state: dict[str, Any]) -> None:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Return a server's file as JSON, {} while it is being written."""
+    """Return the JSON object in a server's file; {} while the file is empty or being written."""
     try:
         return dict(json.loads(text))
     except ValueError:
@@ -260,7 +271,7 @@ def _free_port() -> int:
 
 
 def _last_lines(log: Path) -> list[str]:
-    """Return the last non-empty lines of a log, as printable text."""
+    """Return the last `LINES_SHOWN` non-empty lines of a log, shortened, as printable text."""
     text = log.read_bytes()[-_BYTES_OF_LOG:].decode("utf-8", "replace")
     lines = (as_printable_line(line)[:_LONGEST_LINE] for line in text.splitlines())
     return [line for line in lines if line][-LINES_SHOWN:]

@@ -2,8 +2,9 @@
 
 Run as: python -m synthbench.llm.server_guard FILE PROGRAM [ARGUMENT ...]. FILE is the descriptor of the
 server's file, whose lock the guard holds until it ends. The file has the settings, as JSON. The guard adds
-`is_ready` once the server is healthy, or the program's exit `code`, null if it took too long. The guard ends
-when the program ends, the file is removed, or the run is gone; it then ends the program and all its children.
+`is_ready` once the server is healthy, or the program's exit `code`: 127 if the program can't be started, null
+if the server was not healthy in time. The guard ends when the program ends, the start takes too long, the
+file is removed, or the run is gone. Before that, it ends the program and all its children.
 """
 
 import ctypes
@@ -17,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,10 @@ _SET_CHILD_SUBREAPER, _SET_PARENT_DEATH_SIGNAL = 36, 1
 
 
 def main() -> None:
-    """Run the program until it ends, its file is removed, or the run is gone."""
+    """Run the program until it ends, fails to start in time, its file is removed, or the run is gone.
+
+    If the run is gone, remove the folder of its server files.
+    """
     file, command = int(sys.argv[1]), sys.argv[2:]
     state = json.loads(os.pread(file, os.fstat(file).st_size, 0))
     _prctl(_SET_CHILD_SUBREAPER, 1)
@@ -90,20 +95,20 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _is_healthy(address: str) -> bool:
-    """Ask /health; a server without it is healthy once it lists its models."""
+    """Return whether /health answers with status 200; for a server without /health, whether /models does."""
     status = _status(address.removesuffix("/v1") + "/health")
     return (_status(f"{address}/models") if status in _NOT_OFFERED else status) == 200
 
 
 def _status(url: str) -> int:
-    """Return the status of a GET, 0 if nothing answers; no proxy is asked."""
+    """Return the HTTP status of a GET without a proxy; 0 without a reply in HTTP within 5 s."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=SECONDS_TO_REPLY) as reply:
             return int(reply.status)
     except urllib.error.HTTPError as error:
         return error.code
-    except (OSError, ValueError):
+    except (OSError, ValueError, HTTPException):
         return 0
 
 

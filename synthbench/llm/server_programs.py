@@ -34,7 +34,7 @@ Without `do_sample` transformers would ignore the temperature.
 
 
 def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> Served:
-    """Return the command `vllm serve`; requests name the model `name`.
+    """Return the settings of a server that runs `vllm serve`; requests name the model `name`.
 
     `model` is a folder or hub id, read at `commit`. The checkpoint's own sampling defaults are disabled, so
     that answers depend on the request alone.
@@ -46,9 +46,10 @@ def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> S
 
 
 def transformers(model: str, commit: str | None, start_timeout_s: float) -> Served:
-    """Return the command `transformers serve`; requests name the model by its id or folder.
+    """Return the settings of a server that runs `transformers serve`.
 
-    Each request replaces the checkpoint's own sampling defaults by those of OpenAI's API.
+    Requests name the model by folder or hub id, with `@commit` if given. Each request replaces the
+    checkpoint's own sampling defaults by those of OpenAI's API.
     """
     pinned = f"{model}@{commit}" if commit else model
     command = (TRANSFORMERS, "serve", pinned, "--host", HOST, "--port", PORT)
@@ -57,7 +58,7 @@ def transformers(model: str, commit: str | None, start_timeout_s: float) -> Serv
 
 
 def of_user(command: tuple[str, ...], model: str, start_timeout_s: float) -> Served:
-    """Return the user's command with the model filled in."""
+    """Return the settings of a server that runs the user's command, with `{model}` filled in."""
     filled = tuple(part.replace(MODEL, model) for part in command)
     return Served(filled, start_timeout_s, model, lists=True)
 

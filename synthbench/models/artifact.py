@@ -48,7 +48,7 @@ def save_model(
 ) -> None:
     """Save a trained model, pooling or head included, into `folder`, which must exist.
 
-    `precision` is for later encoding or scoring; `dtype` is the weights'.
+    Records in model.json: `precision` (of later encoding or scoring), `dtype` (of the weights), `encoder`.
     """
     from sentence_transformers import CrossEncoder
 
@@ -73,12 +73,15 @@ def save_baseline(name: str, folder: Path) -> None:
 
 
 def is_artifact(folder: Path) -> bool:
-    """Return whether the folder is a model artifact."""
+    """Return whether the folder is a model artifact: whether it has a model.json."""
     return (folder / DESCRIPTION_FILE).is_file()
 
 
 def runs_code(folder: Path) -> bool:
-    """Return whether loading the folder runs Python code of its model; False if it is no artifact."""
+    """Return whether loading the folder runs Python code that comes with the model.
+
+    False if the folder is no artifact. Raises UserError if its model.json is invalid.
+    """
     if not is_artifact(folder) or _description(folder).get("baseline") is not None:
         return False
     return _base(folder).trust_remote_code
@@ -90,12 +93,15 @@ def is_trained(folder: Path) -> bool:
 
 
 def model_kind(folder: Path) -> ModelKind:
-    """Return the artifact's kind of model; raises UserError if the folder is no artifact."""
+    """Return the artifact's kind of model; raises UserError if the folder is no valid artifact."""
     return ModelKind(_description(folder)["kind"])
 
 
 def check_artifact(folder: Path, trusted: Collection[Pretrained] = ()) -> None:
-    """Raise UserError if an artifact's description is missing or invalid, or asks for untrusted code."""
+    """Raise UserError if an artifact's model.json is missing or invalid, or asks for untrusted code.
+
+    `trusted` is as in `base_of`. A model.json without `kind` passes: another package's trainer wrote it.
+    """
     path = folder / DESCRIPTION_FILE
     # Other packages' trainers may write descriptions of their own; `load` accepts only ours.
     if not path.is_file() or "kind" in read_json_object(path):
@@ -109,7 +115,7 @@ def load(
     precision: Precision | None = None,
     trusted: Collection[Pretrained] | None = (),
 ) -> Encoder | PairScorer:
-    """Load the model, ready to encode or score, in its own precision or a given one.
+    """Load an artifact's model, ready to encode or score, in its own precision or a given one.
 
     `trusted` is as in `base_of`. Weights that an untrained model lacks (random embeddings, a head) are drawn
     with seed 0. Raises UserError if the folder is no artifact, its checkpoint is missing, its code is not
@@ -167,7 +173,7 @@ def base_of(folder: Path, trusted: Collection[Pretrained] | None = ()) -> Pretra
     """Return the artifact as a base: its checkpoint, or the pretrained model that it names.
 
     Only code of the `trusted` bases may run; None: the user allowed the folder's own code. Raises UserError
-    if the artifact asks for other code.
+    if the artifact asks for other code, or the folder is no valid artifact.
     """
     base = _base(folder)
     checkpoint = folder / CHECKPOINT_FOLDER if _description(folder)["pretrained"] is None else None
@@ -237,15 +243,16 @@ def open_model(
     progress: "Progress | None" = None,
     precision: Precision | None = None,
 ) -> Encoder | PairScorer:
-    """Load a reference (see `reference.resolve`) or a model artifact, ready to encode or score.
+    """Load the model of a reference (see `reference.resolve`), word-vector file or artifact's folder.
 
-    `precision` None means an artifact's own, or fp32 for a reference. Python code in an artifact runs, so
-    callers must have asked the user before (`check_code_of`).
+    The result is ready to encode or score. `precision` None means an artifact's own, or fp32 otherwise.
+    Python code in an artifact runs, so callers must have asked the user before (`check_code_of`).
+    `revision` is not used for artifacts.
 
     A checkpoint is a pair scorer if a CrossEncoder saved it, or if it has a classification head and
     sentence-transformers did not save it; all others are encoders.
 
-    Raises UserError if the model does not exist, or has several outputs instead of one score.
+    Raises UserError as `load` does, or if the model does not exist.
     """
     if is_artifact(Path(model)):
         return load(Path(model), runtime, progress, precision, trusted=None)
@@ -261,7 +268,10 @@ def open_model(
 
 
 def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
-    """Return {model: content hash or commit} for a reference or artifact; raises UserError if missing."""
+    """Return {model: content hash or commit} of what `open_model` loads, {"baseline": name} for a baseline.
+
+    Raises UserError if the model does not exist.
+    """
     if is_artifact(Path(model)):
         return fingerprint(Path(model))
     if word_vectors.is_named(model):
@@ -270,10 +280,10 @@ def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
 
 
 def checkpoint_kind(folder: Path) -> ModelKind:
-    """Return the model kind that the checkpoint in `folder` was saved as."""
+    """Return the kind of model in a checkpoint's folder, by the rule in `open_model`."""
     saved_as = object_in(folder / "config_sentence_transformers.json").get("model_type")
     if saved_as is not None or (folder / "modules.json").is_file():
         return ModelKind.PAIR_SCORER if saved_as == "CrossEncoder" else ModelKind.ENCODER
-    architectures = object_in(folder / "config.json").get("architectures") or [""]
-    has_head = str(architectures[0]).endswith("ForSequenceClassification")
+    facts = facts_in(folder)
+    has_head = facts is not None and facts.outputs is not None
     return ModelKind.PAIR_SCORER if has_head else ModelKind.ENCODER

@@ -36,7 +36,10 @@ def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[i
 
 
 def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_tokens: int) -> bool:
-    """Return whether a text of `length` tokens may join a batch; `num_rows`, `num_tokens`: with this text."""
+    """Return whether a text of `length` tokens may join a batch whose longest text has `longest`.
+
+    `num_rows` and `num_tokens` (without padding) are the batch's with this text.
+    """
     padded = num_rows * longest
     if padded > batch_tokens:
         return False
@@ -70,12 +73,14 @@ class TokenisedTexts:
     def features(self, indices: Sequence[int], device: "torch.device") -> dict[str, Any]:
         """Return the input of the model's first module for these texts, padded to the longest of them."""
         rows = {name: [column[index] for index in indices] for name, column in self._columns.items()}
-        padded = self._tokenizer.pad(rows, padding=True, return_tensors="pt")
+        # A model reads at least one token, though a text without special tokens may have none.
+        to_one = {} if any(rows["input_ids"]) else {"padding": "max_length", "max_length": 1}
+        padded = self._tokenizer.pad(rows, **{"padding": True, **to_one}, return_tensors="pt")
         return {**{name: tensor.to(device) for name, tensor in padded.items()}, **self._shared}
 
 
 def read_once(model: "BaseModel", *, padded: bool) -> None:
-    """Set up the model's tokenizer by tokenising one text, as in training (`padded`) or as in scoring."""
+    """Tokenise one text, so that the tokenizer has the settings of training (`padded`) or of scoring."""
     texts: list[Any] = [("a", "a")] if model.model_type == "CrossEncoder" else ["a"]
     if padded or not takes_token_batches(model):
         model.preprocess(texts)
@@ -84,7 +89,7 @@ def read_once(model: "BaseModel", *, padded: bool) -> None:
 
 
 def default_prompt(model: "BaseModel") -> str | None:
-    """Return the checkpoint's default prompt, or None."""
+    """Return the checkpoint's default prompt; None without one."""
     if model.default_prompt_name is None:
         return None
     prompt: str | None = model.prompts.get(model.default_prompt_name)
@@ -92,12 +97,12 @@ def default_prompt(model: "BaseModel") -> str | None:
 
 
 def prompt_of_queries(model: "BaseModel") -> str | None:
-    """Return the prompt that the library's `encode_query` uses, or None."""
+    """Return the prompt that sentence-transformers' `encode_query` uses; None without one."""
     return _prompt_named(model, ("query",))
 
 
 def prompt_of_passages(model: "BaseModel") -> str | None:
-    """Return the prompt that the library's `encode_document` uses, or None."""
+    """Return the prompt that sentence-transformers' `encode_document` uses; None without one."""
     return _prompt_named(model, ("document", "passage", "corpus"))
 
 
@@ -124,7 +129,7 @@ def takes_token_batches(model: "BaseModel") -> bool:
 
 
 def length_sorted_units(text_lengths: Sequence[int], unit_size: int) -> list[list[int]]:
-    """Divide work into units of texts of similar length; return the indices of each unit.
+    """Divide work into units of texts of similar length; return the indices of each unit, shortest first.
 
     `text_lengths` may have any unit that grows with the cost, such as characters. Units depend only on the
     arguments, so resumed scoring gives the same scores. Lengths are sorted globally, so batches within a unit

@@ -1,4 +1,4 @@
-"""Build a pretrained model: an encoder, a cross-encoder or a language model."""
+"""Builders of pretrained models: encoders, cross-encoders and masked language models."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -58,7 +58,7 @@ def build_cross_encoder(
 ) -> "CrossEncoder":
     """Load a checkpoint with a classification head; a missing head is initialised with `seed`.
 
-    `num_labels` None keeps the head's number of outputs, one for a new head.
+    `num_labels`: outputs of the head; None: as many as the checkpoint's head has, one for a new head.
 
     Raises UserError if the model can't be found or loaded, has too few layers or a head with several outputs,
     or if `base` can't read pairs (`Pretrained.why_no_pair_reader`).
@@ -86,9 +86,8 @@ def build_cross_encoder(
 def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str) -> "CrossEncoder":
     """Load a checkpoint without its head, and add a new head: [CLS] vector, tanh layer, score.
 
-    `size`: units of the tanh layer. `seed` governs the head's weights. Once saved, the model is loaded by
-    `build_cross_encoder`. Raises UserError as `build_cross_encoder` does, but drops a head with several
-    outputs.
+    `size`: units of the tanh layer. `seed` governs the head's weights. `build_cross_encoder` loads the saved
+    model. Raises UserError as `build_cross_encoder` does, but drops a head with several outputs.
     """
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Transformer
@@ -124,7 +123,10 @@ def _folder_of_pair_reader(base: Pretrained) -> str:
 
 
 def folder_of_encoder(base: Pretrained) -> str:
-    """Return the checkpoint's folder; raises UserError if it doesn't suit `base.encoder`."""
+    """Return the folder of an encoder's checkpoint, downloading it if necessary.
+
+    Raises UserError if the checkpoint can't be found, is damaged, or doesn't suit `base.encoder`.
+    """
     folder = _resolved(base)
     if (facts := facts_in(Path(folder))) is not None:
         base.check_encoder(facts)
@@ -132,7 +134,7 @@ def folder_of_encoder(base: Pretrained) -> str:
 
 
 def _resolved(base: Pretrained) -> str:
-    """Return the checkpoint's folder after checking its description and weight headers."""
+    """Return the checkpoint's folder, downloaded if necessary, after checking its weights' headers."""
     folder = reference.resolve(base.model, base.revision)
     if (facts := facts_in(Path(folder))) is not None:
         check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
@@ -190,7 +192,7 @@ def transformer_of(model: "LibraryModel") -> "nn.Module":
 
 
 def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -> "SentenceTransformer":
-    """Return a model with these modules and the same prompts."""
+    """Return a model of these modules, with `model`'s prompts, device and trust in its own code."""
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(
@@ -215,15 +217,23 @@ def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTran
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel, AutoModelForTextEncoding, AutoTokenizer
 
     code = _trusted(base)
     tokenizer = AutoTokenizer.from_pretrained(folder, **code)
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise UserError(
+            f"{base.model}: `static` needs a tokenizer with a tokenizer.json, and {type(tokenizer).__name__}"
+            " has none; leave out `static`"
+        )
     if base.static_dimension is not None:
         check_vocabulary(base.model, tokenizer, None)
         weights = torch.randn(len(tokenizer), base.static_dimension)
     else:
-        transformer = AutoModel.from_pretrained(folder, **weights_in(base.dtype), **code)
+        facts = facts_in(Path(folder))
+        # AutoModel would ask for the decoder, too.
+        loader = AutoModelForTextEncoding if facts is not None and facts.is_t5_encoder else AutoModel
+        transformer = loader.from_pretrained(folder, **weights_in(base.dtype), **code)
         check_vocabulary(base.model, tokenizer, transformer)
         weights = transformer.get_input_embeddings().weight.detach().clone()
     module = StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=weights)

@@ -1,4 +1,4 @@
-"""Which of a repository's files make up a checkpoint: weights, configuration, tokenizer, code."""
+"""Choice of the files in a repository that make up a checkpoint: weights, configuration, tokenizer, code."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Checks that a base suits its settings, by its configuration and weight headers, without loading it."""
+"""Checks that a base suits its settings, by its configuration and weight headers, without loading it.
+
+A model that is not on this machine passes the checks of its files.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +19,10 @@ from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained, only_dense
 
 
 def check_files(base: Pretrained) -> None:
-    """Raise UserError if the local checkpoint is unusable, by its configuration and weight headers."""
+    """Raise UserError if the local checkpoint can't be used, by its configuration and weight headers.
+
+    Faults: a tokenizer that is missing or has too many tokens; weights that are quantised or incomplete.
+    """
     facts = base.facts()
     if facts is None:
         return
@@ -72,10 +78,10 @@ def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
 
 
 def default_dtype(base: Pretrained) -> str:
-    """Return the dtype that the model loads in by default; "" if fp32 or unknown, or if `base.dtype` is set.
+    """Return the dtype that transformers loads the model in by default.
 
-    Until November 2026 this dtype was used for training and encoding. A configuration missing in the local
-    cache is requested from the hub; if the hub does not answer, fp32 is assumed.
+    "" if that is fp32 or unknown, or if the base is static or sets `dtype`. Until November 2026, models were
+    trained and encoded in this dtype. A configuration missing in the local cache is requested from the hub.
     """
     if base.static or base.dtype != "fp32":
         return ""
@@ -91,8 +97,9 @@ def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
     """Return the model's own prompts for rankings, if they differ from those used before November 2026.
 
     Until then all texts got the default prompt, except passages if the default was the query prompt. Keys:
-    `query`, `document`, and `routed` (True) if the model has modules of its own for each. None: no
-    difference, unknown, or `base.prompts` is set. The hub is asked as in `default_dtype`.
+    `query`, `document`, and `routed` (True) if the model has separate modules for queries and passages.
+    None: no difference, unknown, a base without layers, or `base.prompts` is set. The hub is asked as in
+    `default_dtype`.
     """
     if base.prompts is not None or not base.has_layers:
         return None

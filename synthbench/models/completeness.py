@@ -1,4 +1,4 @@
-"""Refusal of checkpoints that lack weights of the network, which transformers would draw at random."""
+"""Refusal of checkpoints that lack weights of the network; transformers would draw them at random."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 
 _LOADING = RLock()
 _IN_A_LAYER = linear_pattern(r"\.\d+\.")
+_NEW = linear_pattern(r"pool|head|classifier|score|cls\.")
+"""Matches the names of poolers and heads, which may stand inside the base model."""
 
 
 @contextmanager
 def weights_complete(name: str) -> Iterator[None]:
     """Within the block, raise UserError if transformers loads a model without all weights of its network.
 
-    Checks the numbered layers and the token embeddings. New heads and poolers may be missing: a seed governs
-    them.
+    Heads and poolers may be missing: a seed governs new ones. The block changes
+    `PreTrainedModel.from_pretrained` in the whole process; other blocks wait.
     """
     from transformers import PreTrainedModel
 
@@ -52,9 +54,14 @@ def _check(name: str, model: "PreTrainedModel", missing: Collection[str]) -> Non
 
 
 def _is_of_network(model: "PreTrainedModel", key: str) -> bool:
-    """Return whether a weight belongs to a numbered layer of the base model, or is its token embedding."""
+    """Return whether a weight belongs to the base model, but to none of its heads and poolers.
+
+    Buffers outside the numbered layers do not count: they are not drawn at random.
+    """
     prefix = f"{model.base_model_prefix}."
     if model.base_model is not model and not key.startswith(prefix):
         return False
-    embedding = getattr(model.get_input_embeddings(), "weight", None)
-    return bool(_IN_A_LAYER.search(f".{key.removeprefix(prefix)}")) or model.get_parameter(key) is embedding
+    name = key.removeprefix(prefix)
+    if _IN_A_LAYER.search(f".{name}"):
+        return True
+    return not _NEW.search(name) and key in dict(model.named_parameters(remove_duplicate=False))

@@ -1,4 +1,4 @@
-"""Fast encoding with sentence-transformers' own modules."""
+"""Encoders under test: fast batches through sentence-transformers' own modules, with stored vectors."""
 
 import hashlib
 import io
@@ -96,7 +96,11 @@ class StoredVectors:
     def _read(self, folders: Iterable[Path]) -> "dict[str, NDArray[np.float32]]":
         found: dict[str, NDArray[np.float32]] = {}
         for file in sorted(file for folder in folders for file in folder.glob(f"*{_SUFFIX}")):
-            content = file.read_bytes()
+            try:
+                content = file.read_bytes()
+            except FileNotFoundError:
+                # Another process has dropped it.
+                continue
             if hashlib.sha256(content).hexdigest() != file.stem:
                 self._drop(file)
                 continue
@@ -105,7 +109,7 @@ class StoredVectors:
         return found
 
     def _drop(self, file: Path) -> None:
-        file.unlink()
+        file.unlink(missing_ok=True)
         if self._progress is not None:
             self._progress.say(f"{file} is damaged: its sentences are encoded again")
 
@@ -114,7 +118,7 @@ class StoredVectors:
 class Reading:
     """How a model reads texts: the prompt (None: its default), and the task (query or document).
 
-    `task` is None unless the model has modules of their own for queries and passages.
+    `task` is None unless the model has separate modules for queries and passages.
     """
 
     prompt: str | None = None
@@ -124,9 +128,9 @@ class Reading:
 class LengthBatchedEncoder:
     """Encodes each distinct sentence once, in batches of similar token length.
 
-    Vectors equal those of the model's `encode` (with the checkpoint's prompt, pooling and normalisation) to
-    1e-5; those of `of_queries` and `of_passages` equal `encode_query`'s and `encode_document`'s. Vectors in
-    `kept` are reused, new ones added to it.
+    In fp32, vectors equal those of the model's `encode` (with the checkpoint's prompt, pooling and
+    normalisation) to 1e-5; those of `of_queries` and `of_passages` equal `encode_query`'s and
+    `encode_document`'s. Vectors in `kept` are reused, and new ones are added.
     """
 
     def __init__(
@@ -146,13 +150,16 @@ class LengthBatchedEncoder:
         self._prompts: Prompts | None = None
 
     def with_stored(self, kept: StoredVectors) -> "LengthBatchedEncoder":
-        """Return the same encoder, resuming from the vectors of an interrupted run."""
+        """Return a copy that reuses the vectors in `kept`, as of an interrupted run, and adds new ones."""
         encoder = self._as(self._reading)
         encoder._kept = kept
         return encoder
 
     def with_prompts(self, prompts: Prompts) -> "LengthBatchedEncoder":
-        """Return the same encoder with other prompts than the model's own."""
+        """Return a copy with these prompts instead of the model's own.
+
+        Texts that are neither queries nor passages get the prompt of queries.
+        """
         encoder = self._as(Reading(prompts.query))
         encoder._prompts = prompts
         return encoder
@@ -215,7 +222,7 @@ class LengthBatchedEncoder:
         return matrix.whole
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
-        """Return the keys of stored vectors: sentences, prefixed with task and prompt if not the default."""
+        """Return the texts that identify stored vectors: the sentences, after any task and prompt set."""
         if self._reading == Reading():
             return sentences
         before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"
@@ -226,9 +233,10 @@ class LengthBatchedEncoder:
         return self._batches(list(sentences), lambda number, rows: rows if is_due(number, rows) else [])
 
     def _batches(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
-        """Yield rows with their vectors; `wanted` maps a batch's number and rows to the rows to encode.
+        """Yield the encoded rows of each batch and their vectors; batches without such rows are skipped.
 
-        Batches depend on all sentences, never on which ones are wanted.
+        `wanted` maps a batch's number and rows to the rows to encode. Batches depend on all sentences, never
+        on which rows are wanted.
         """
         if takes_token_batches(self.model):
             yield from self._batches_by_length(sentences, wanted)
@@ -274,7 +282,7 @@ class _Matrix:
         self.whole: NDArray[np.float32] = np.zeros((0, 0), np.float32)
 
     def put(self, rows: Sequence[int], vectors: "NDArray[np.float32]") -> None:
-        """Set these rows; the first call decides the dimension."""
+        """Set these rows; the first call with rows decides the dimension."""
         if not len(rows):
             return
         if not len(self.whole):

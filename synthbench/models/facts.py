@@ -17,6 +17,8 @@ from synthbench.models.headers import Tensor, tensors
 EncoderKind = Literal["dense", "sparse", "late-interaction"]
 CONFIG, SETTINGS = "config.json", "config_sentence_transformers.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
+_READS_CHARACTERS = ("ByT5Tokenizer", "canine")
+"""The tokenizer and the architecture whose tokens are bytes or characters, without a vocabulary's file."""
 _FROM_PADDING = frozenset(
     {"camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "mpnet", "roberta"}
     | {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
@@ -52,9 +54,9 @@ _UNIFORM_LAYERS = frozenset(
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """Metadata from the files of a checkpoint's folder; a property is None if the files don't give it.
+    """Metadata from the files of a checkpoint's folder; unless described otherwise, None means not given.
 
-    `config` is the transformer's configuration, {} for other models. `folder` holds its weights.
+    `config` is the transformer's configuration, {} for other models. `folder` holds the model's weights.
     """
 
     folder: Path
@@ -65,7 +67,7 @@ class CheckpointFacts:
     saved_as: str = ""
     """The class of sentence-transformers that saved the checkpoint; "" if none or unknown."""
     routes_tasks: bool = False
-    """Whether it reads queries and passages by different modules."""
+    """Whether the model reads queries and passages by different modules."""
 
     @cached_property
     def weights(self) -> Mapping[str, Tensor]:
@@ -96,14 +98,19 @@ class CheckpointFacts:
 
     @property
     def encoder(self) -> EncoderKind:
-        """The kind of encoder that the checkpoint was saved as; dense if it does not say."""
+        """The kind of encoder that the checkpoint was saved as; dense if its files don't say."""
         named = (self.saved_as, *self._architectures)
         return next((_SAVED_AS[name] for name in named if name in _SAVED_AS), "dense")
 
     @property
     def predicts_words(self) -> bool:
-        """Whether it was saved as a masked language model."""
+        """Whether the checkpoint was saved as a masked language model."""
         return any(name.endswith(_OF_WORDS) for name in self._architectures)
+
+    @property
+    def is_t5_encoder(self) -> bool:
+        """Whether the checkpoint was saved as the encoder of a T5 or mT5, without its decoder."""
+        return any(name.endswith("T5EncoderModel") for name in self._architectures)
 
     @property
     def _architectures(self) -> list[str]:
@@ -141,7 +148,7 @@ class CheckpointFacts:
 
     @property
     def vocabulary(self) -> int | None:
-        """Number of token embeddings, else the configured size of the vocabulary."""
+        """Number of token embeddings; the configured size of the vocabulary if the weights don't show it."""
         rows = [
             each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape
         ]
@@ -156,12 +163,15 @@ class CheckpointFacts:
 
     @property
     def has_tokenizer(self) -> bool:
-        """Whether the folder holds a tokenizer's vocabulary."""
-        return any(True for pattern in TOKENIZER_FILES for _ in self.folder.glob(pattern))
+        """Whether the folder holds a tokenizer's vocabulary, or its tokenizer needs none."""
+        if any(True for pattern in TOKENIZER_FILES for _ in self.folder.glob(pattern)):
+            return True
+        named = object_in(self.folder / "tokenizer_config.json").get("tokenizer_class")
+        return self.kind in _READS_CHARACTERS or named in _READS_CHARACTERS
 
     @cached_property
     def num_tokens(self) -> int | None:
-        """1 + the largest token id that any text can contain; None without a tokenizer.json."""
+        """1 + the largest token id that any text can contain; None without a readable tokenizer.json."""
         file = self.folder / "tokenizer.json"
         try:
             return _num_tokens(read_json_object(file)) if file.is_file() else None
@@ -169,7 +179,7 @@ class CheckpointFacts:
             return None
 
     def lacks(self, num_layers: int | None = None) -> str:
-        """Return the first configured tensor or layer that is missing in the weights, else "".
+        """Return the name of a layer or of a layer's tensor that the weights lack, else "".
 
         Checks the first `num_layers` layers (None: all), and only architectures whose layers are alike.
         """
@@ -193,7 +203,7 @@ class CheckpointFacts:
 
 
 def _in_layer(name: str) -> tuple[str, int, str] | None:
-    """Return the stack, number and part of a layer's tensor, or None for a tensor outside layers."""
+    """Split a tensor's name into the layers' prefix, the layer's number and the rest; None outside layers."""
     parts = name.split(".")
     for at in range(1, len(parts) - 1):
         if parts[at - 1] in _STACKS and parts[at].isdecimal():
@@ -205,10 +215,10 @@ _known: dict[tuple[tuple[str, int, int], ...], CheckpointFacts | None] = {}
 
 
 def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> CheckpointFacts | None:
-    """Return a model's metadata, or None if it is not on this machine.
+    """Return a model's metadata; None without a configuration on this machine.
 
-    For a hub model, read the local cache; with `asks`, request a few kB from the hub. Raises UserError if its
-    configuration is invalid.
+    For a hub model, read the local cache; with `asks`, request a few kB from the hub if the cache lacks them.
+    Raises UserError if the configuration is invalid.
     """
     folder = reference.described(model, revision, asks=asks)
     return None if folder is None else facts_in(folder)
@@ -217,7 +227,7 @@ def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> 
 def facts_in(folder: Path) -> CheckpointFacts | None:
     """Return the metadata in a checkpoint's folder; None without a configuration.
 
-    Raises UserError if the configuration is no JSON object.
+    Raises UserError if the configuration can't be read, is no JSON object or names its architectures wrongly.
     """
     key = tuple(sorted(_described_by(folder)))
     if key not in _known:
@@ -226,7 +236,7 @@ def facts_in(folder: Path) -> CheckpointFacts | None:
 
 
 def _described_by(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Yield name, size and modification time of each file that the metadata are read from."""
+    """Yield path, size (bytes) and modification time (ns) of each file that the metadata are read from."""
     # scandir: a plan asks hundreds of times, and globbing takes ten times as long.
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
@@ -245,6 +255,8 @@ def _read(folder: Path) -> CheckpointFacts | None:
     path = first.get("path")
     inner = folder / path if isinstance(path, str) and ".." not in Path(path).parts else folder
     config = object_in(inner / CONFIG)
+    if not isinstance(config.get("architectures"), list | str | None):
+        raise UserError(f"{inner / CONFIG}: `architectures` is no list of names")
     is_transformer = not parts or str(first.get("type")).endswith("Transformer")
     own = settings if settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" else {}
     prompts = own.get("prompts")
@@ -274,7 +286,7 @@ def _routes(module: Mapping[str, Any]) -> bool:
 def described(
     facts: CheckpointFacts, num_layers: int | None = None, max_length: int | None = None, dtype: str = "fp32"
 ) -> Iterator[str]:
-    """Yield short remarks on a model that is loaded in this dtype.
+    """Yield short remarks for the user on a model that is loaded in `dtype`: architecture, layers, limits.
 
     `num_layers` and `max_length` are limits from the settings; None: no limit.
     """
@@ -296,7 +308,7 @@ def described(
 
 
 def object_in(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file, {} if there is no such file; raises UserError for anything else."""
+    """Return the JSON object in a file, {} without the file; raises UserError if it holds no JSON object."""
     return read_json_object(file) if file.is_file() else {}
 
 

@@ -19,14 +19,15 @@ class Tensor:
 
     @property
     def is_floating(self) -> bool:
-        """Whether it has a floating-point dtype."""
+        """Whether the tensor has a floating-point dtype."""
         return self.dtype.startswith(("fp", "bf", "f8"))
 
 
 def tensors(folder: Path, files: str = "*") -> Mapping[str, Tensor]:
     """Return name -> tensor for all safetensors files of a folder; {} if it has none.
 
-    A file without a readable header counts as missing; loading it raises the loader's error.
+    `files` is a pattern of file names without the ending. A file without a readable header is skipped;
+    loading the model reports the damage.
     """
     found: dict[str, Tensor] = {}
     for file in sorted(folder.glob(f"{files}.safetensors")):

@@ -36,7 +36,7 @@ class QueryEncoder(Encoder, Protocol):
 
     @property
     def of_queries(self) -> Encoder:
-        """The encoder for queries; itself if it reads them like any sentence."""
+        """The encoder for queries; this encoder itself if it reads queries like any sentence."""
 
 
 def of_queries(encoder: Encoder) -> Encoder:
@@ -50,7 +50,7 @@ class PassageEncoder(Encoder, Protocol):
 
     @property
     def of_passages(self) -> Encoder:
-        """The encoder for passages; itself if it reads them like queries."""
+        """The encoder for passages; this encoder itself if it reads passages like queries."""
 
 
 def of_passages(encoder: Encoder) -> Encoder:

@@ -19,7 +19,7 @@ _WITHIN_A_WORD = linear_pattern(r"([a-z0-9])([A-Z])")
 class KnownTraining:
     """The titles of the known data sets among a model's training sets, and who states them.
 
-    (): trained on plain text alone, or on data sets that the table does not know.
+    `data_sets` is () if the model was trained on plain text alone, or on data sets missing in the table.
     """
 
     data_sets: tuple[str, ...]

@@ -28,7 +28,11 @@ _IN_EVERY_TEXT = ("pad", "cls", "sep", "bos", "eos", "unk")
 
 @contextmanager
 def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
-    """Turn errors from loading a damaged, unsafe or unsuitable checkpoint in `folder` into a UserError."""
+    """Turn errors from loading a damaged, unsafe or unsuitable checkpoint in `folder` into a UserError.
+
+    Raises UserError, too, if weights of the network are missing (`weights_complete`). `what` names the loaded
+    part in messages, such as "its tokenizer ".
+    """
     from safetensors import SafetensorError
 
     try:

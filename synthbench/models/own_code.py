@@ -25,9 +25,10 @@ def with_own_code(settings: object) -> Iterator[Pretrained]:
 
 
 def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint: Path | None) -> str:
-    """Return why an artifact's model may not run its code, "" if it may.
+    """Return why an artifact's model may not run its own code, "" if it may.
 
-    `checkpoint` is the artifact's own folder, None if the artifact names a model elsewhere.
+    `checkpoint` is the folder of the artifact's checkpoint, None if the artifact names a model elsewhere.
+    Downloads the trusted bases if needed; raises UserError if one can't be found.
     """
     if not trusted:
         return "it asks for Python code of its own to be run, and the experiment allows none"
@@ -41,6 +42,8 @@ def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint:
     known = {pair for folder in folders for pair in _code(folder)}
     if unknown := sorted(name for name, digest in _code(checkpoint) if (name, digest) not in known):
         return f"its {unknown[0]} is not that of a base that the experiment trusts"
+    if unread := next((file for file in sorted(checkpoint.rglob("*.json")) if _json(file) is None), None):
+        return _unreadable(unread.name)
     mentioned = {name for folder in folders for name in _mentioned(folder)}
     if unknown := sorted(set(_mentioned(checkpoint)) - mentioned):
         return f"it names the code {unknown[0][:80]}, which no base that the experiment trusts names"
@@ -48,22 +51,24 @@ def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint:
 
 
 def foreign_module(checkpoint: Path) -> str:
-    """Return a message on a module outside sentence-transformers in modules.json, "" if it has none."""
+    """Return a message on the first module in modules.json that is not sentence-transformers', else ""."""
     file = checkpoint / "modules.json"
     if not file.exists():
         return ""
-    strange = [name for name in _types(_json(file)) if not _OF_LIBRARY.fullmatch(name)]
+    if (found := _json(file)) is None:
+        return _unreadable(file.name)
+    strange = [name for name in _types(found) if not _OF_LIBRARY.fullmatch(name)]
     return f"its modules.json names {strange[0][:80]!a}, which is no module of a model" if strange else ""
 
 
 def _code(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and hash of each Python file."""
+    """Yield the name (without folders) and the hash of each Python file."""
     for file in sorted(folder.rglob("*.py")):
         yield file.name, file_hash(file)
 
 
 def _mentioned(folder: Path) -> Iterator[str]:
-    """Yield the classes that a model's settings tell loaders to import."""
+    """Yield the classes outside sentence-transformers that a model's JSON files tell loaders to import."""
     for file in sorted(folder.rglob("*.json")):
         found = _json(file)
         if file.name == "modules.json":
@@ -72,10 +77,16 @@ def _mentioned(folder: Path) -> Iterator[str]:
             yield from _texts(found["auto_map"])
 
 
+def _unreadable(name: str) -> str:
+    return f"its {name} is no JSON of at most {MOST_BYTES // 1_000_000} MB, and may name any code"
+
+
 def _json(file: Path) -> object:
+    """Return the content of a JSON file; None if it can't be read, is too large or is null."""
     try:
         with open_file(file) as stream:
-            return json.loads(stream.read(MOST_BYTES))
+            content = stream.read(MOST_BYTES + 1)
+        return None if len(content) > MOST_BYTES else json.loads(content)
     except (OSError, ValueError, RecursionError):
         return None
 

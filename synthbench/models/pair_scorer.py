@@ -32,8 +32,9 @@ COSINE_DECIMALS = 6
 class LengthBatchedPairScorer:
     """Scores each distinct ordered pair once, in batches of similar token length.
 
-    Scores equal those of the cross-encoder's `predict` (activation included) to 1e-5. Nothing is remembered
-    between calls, so that a call's scores depend only on its own pairs.
+    In fp32, scores equal those of the cross-encoder's `predict` (activation included) to 1e-5. Nothing is
+    remembered between calls, so that a call's scores depend only on its own pairs. Raises UserError if the
+    model has more than one output.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class CosineScorer:
         return _cosines(pairs, (rows, vectors), (rows, vectors))
 
     def score_passages(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Return one cosine per query and passage, shape (len(pairs),)."""
+        """Return one cosine per pair of a query and a passage, shape (len(pairs),); 0 for zero vectors."""
         asking, answering = of_queries(self._encoder), of_passages(self._encoder)
         if asking is answering is self._encoder:
             return self.score(pairs)
@@ -135,7 +136,7 @@ def pair_scorer(model: Encoder | PairScorer) -> PairScorer:
 
 
 def as_pair_scorer(model: "BaseModel", batch_tokens: int, precision: Precision) -> PairScorer:
-    """Return a loaded model as a pair scorer: a dense encoder scores by cosine."""
+    """Return a loaded model as a pair scorer: a dense encoder scores by cosine, without storing vectors."""
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
     if isinstance(model, SentenceTransformer):
@@ -151,7 +152,7 @@ _WORD = linear_pattern(r"\w+")
 class JaccardScorer:
     """Scores a pair by its word overlap: the share of words in both sentences among the words in either.
 
-    Words are distinct runs of letters, digits and underscores, lower-cased. In [0, 1]; 0 without words.
+    Words are distinct runs of letters, digits and underscores, lower-cased. Range: [0, 1]; 0 without words.
     """
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":

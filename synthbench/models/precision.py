@@ -66,7 +66,8 @@ def repeatable(device: "torch.device") -> Iterator[None]:
     """Within the block, a GPU's results are the same to the bit each time, as on a CPU.
 
     By default a GPU sums the gradients of embeddings in any order, so that two trainings of one seed differ
-    (docs/gpu.md). An operation without a repeatable form only warns.
+    (docs/gpu.md). An operation without a repeatable form only warns. Sets CUBLAS_WORKSPACE_CONFIG for the
+    whole process, unless it is set.
     """
     import torch
 
@@ -103,7 +104,10 @@ def _without_cudnn_attention() -> Iterator[None]:
 
 @contextmanager
 def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> Iterator[None]:
-    """Within the block, the model computes in this precision; its weights keep their dtype."""
+    """Within the block, the model computes in this precision; its weights keep their dtype.
+
+    fp32 on a CPU uses oneDNN if `onednn_is_faster`.
+    """
     import torch
 
     with ExitStack() as stack:
@@ -120,7 +124,7 @@ def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> It
 
 @contextmanager
 def fast_products(device: "torch.device") -> Iterator[None]:
-    """Within the block, oneDNN multiplies fp32 matrices, if the device is a CPU where it is faster."""
+    """Within the block, oneDNN multiplies fp32 matrices, if the device is a CPU and `onednn_is_faster`."""
     if device.type != "cpu" or not onednn_is_faster():
         yield
         return
@@ -133,7 +137,7 @@ def fast_products(device: "torch.device") -> Iterator[None]:
 
 @contextmanager
 def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
-    """Let oneDNN multiply in the model's linear layers only, since it makes attention slower."""
+    """Within the block, oneDNN multiplies in the model's linear layers only: it makes attention slower."""
     from torch import nn
     from transformers.pytorch_utils import Conv1D
 
@@ -165,8 +169,8 @@ def _switch(*, on: bool) -> None:
 def onednn_is_faster() -> bool:
     """Return whether oneDNN multiplies fp32 matrices twice as fast as torch's own library, and as exactly.
 
-    The speed is assumed, not measured, on AMD's CPUs with AVX-512: MKL does not use AVX-512 there. A test
-    product shows whether oneDNN rounds to bf16, as it may on CPUs with matrix units for bf16.
+    The speed is assumed, not measured: True only on AMD's CPUs with AVX-512, which MKL does not use there. A
+    test product shows whether oneDNN rounds to bf16, as it may on CPUs with matrix units for bf16.
     """
     import torch
 

@@ -41,8 +41,9 @@ class Pretrained(BaseModel):
     model: GivenName = Field(
         min_length=1,
         description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
-        f" folder in an installed package), `{MODEL_PREFIX}encoder` and the like, or word vectors: a file"
-        f" that ends in {', '.join(word_vectors.SUFFIXES)}",
+        f" folder in an installed package), a model of the generated world (`{MODEL_PREFIX}encoder`), or word"
+        f" vectors: a file that ends in {', '.join(word_vectors.SUFFIXES)}, or a folder with .npy and"
+        " .parquet",
     )
     revision: str | None = Field(
         None,
@@ -54,7 +55,7 @@ class Pretrained(BaseModel):
     static_dimension: int | None = Field(
         None,
         ge=1,
-        description="with `static`: size of random token embeddings. Default: the model's own",
+        description="with `static`: draw random token embeddings of this size. Default: use the model's",
     )
     pooling: Literal["mean", "cls", "lasttoken"] | None = Field(
         None,
@@ -71,7 +72,8 @@ class Pretrained(BaseModel):
     )
     trust_remote_code: bool = added_field(
         False,
-        description="run the Python code of the model; needs --allow-code, and the table names the model",
+        description="run the Python code that comes with the model; needs --allow-code. The table names the"
+        " model",
     )
     encoder: EncoderKind = added_field(
         "dense",
@@ -87,12 +89,12 @@ class Pretrained(BaseModel):
 
     dtype: Dtype = added_field(
         "fp32",
-        description="dtype of the weights, in training, too; bf16 and fp16 lose small updates there. The "
+        description="dtype of the weights, also in training; bf16 and fp16 lose small updates there. The "
         "table names any dtype but fp32",
     )
     precision: Precision = added_field(
         "fp32",
-        description="precision of encoding and scoring; `train.precision` is that of training. tf32: only in "
+        description="precision of encoding and scoring; for training, see `train.precision`. tf32: only in "
         "matrix products on an NVIDIA GPU",
     )
 
@@ -112,16 +114,16 @@ class Pretrained(BaseModel):
 
     @property
     def is_word_vectors(self) -> bool:
-        """Whether the model is a file of word vectors instead of a checkpoint."""
+        """Whether the model is word vectors (a file or folder) instead of a checkpoint."""
         return word_vectors.is_named(self.model)
 
     @property
     def has_layers(self) -> bool:
-        """Whether there are layers above the token or word vectors."""
+        """Whether the model has layers above its token or word vectors."""
         return not (self.static or self.is_word_vectors)
 
     def why_no_pair_reader(self) -> str:
-        """Return why a cross-encoder can't start from this base, "" if it can."""
+        """Return why a cross-encoder can't start from a base with these settings, "" if it can."""
         if self.static or self.pooling is not None or self.prompts is not None:
             return "a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
         if self.encoder != "dense":
@@ -153,8 +155,8 @@ class Pretrained(BaseModel):
     def check_folder(self) -> None:
         """Raise UserError if a local folder or packaged model is missing, or lacks weights or configuration.
 
-        Does not look up hub models; for word vectors, reads the first lines. Raises UserError, too, if
-        `drop_stop_words` is set for a checkpoint.
+        Does not look up hub models; for word vectors, checks the first lines and the settings. Raises
+        UserError, too, if `drop_stop_words` is set for a checkpoint.
         """
         if self.is_word_vectors:
             word_vectors.check(self.vectors())
@@ -166,9 +168,10 @@ class Pretrained(BaseModel):
             raise UserError(f"{self.model}: drop_stop_words is for word vectors, and this is a checkpoint")
 
     def facts(self, *, asks: bool = False) -> CheckpointFacts | None:
-        """Return the checkpoint's metadata; None for word vectors, or if it is not on this machine.
+        """Return the checkpoint's metadata; None for word vectors or without a configuration on this machine.
 
-        With `asks`, request from the hub what the local cache lacks.
+        With `asks`, request from the hub what the local cache lacks. Raises UserError if the configuration
+        is invalid.
         """
         if self.is_word_vectors:
             return None
@@ -209,7 +212,7 @@ PairReader = Annotated[Pretrained, AfterValidator(_reads_pairs)]
 
 
 def only_dense(base: Pretrained) -> str:
-    """Return the message on a sparse or late-interaction encoder where one vector for a text is needed."""
+    """Return the error message for a sparse or late-interaction base where texts need one vector each."""
     return (
         f"a {base.encoder} encoder is the base of a row (trainers bi-encoder and none); here texts need one"
         " vector each, so leave out `encoder`"

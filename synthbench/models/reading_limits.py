@@ -15,8 +15,8 @@ UNLIMITED = 10**6
 def tokenizer_and_limit(base: Pretrained, longest: int | None = None) -> tuple[Any, int] | None:
     """Return the base's tokenizer and its input limit in tokens, at most `longest`, if given.
 
-    None for a base without a limit, such as static ones. Raises UserError if the model is not on this machine
-    or its tokenizer can't be loaded; works offline.
+    None for a base without a limit, such as static ones. Works offline, and never runs the model's own code.
+    Raises UserError if the model is not on this machine or its tokenizer can't be loaded.
     """
     if not base.has_layers:
         return None

@@ -1,4 +1,4 @@
-"""References of pretrained models: hub ids, local folders, folders in installed packages, worlds' models."""
+"""References to pretrained models: hub ids, local folders, folders in installed packages, worlds' models."""
 
 import difflib
 import hashlib
@@ -42,7 +42,8 @@ def resolve(model: str, revision: str | None = None) -> str:
     installed package), or a world's model (`MODEL_PREFIX`). `revision` is the full commit hash of a hub id;
     None: main's in the local cache, else on the hub.
 
-    Raises UserError if the folder, package or hub model does not exist, or holds no weights.
+    Raises UserError if the folder, package or hub model does not exist, or holds no weights; or if `model`
+    or `revision` has another format.
     """
     _check_revision(model, revision)
     folder = local(model)
@@ -74,14 +75,15 @@ def content(model: str) -> dict[str, str]:
 
 
 def content_of(model: str, files: Sequence[Path]) -> dict[str, str]:
-    """Return {model: SHA-256 of names and contents} of files of one folder."""
+    """Return {model: SHA-256 of names and contents} of `files`, which are in one folder."""
     return {model: _hash_of(files[0].parent, files)}
 
 
 def local(model: str) -> Path | None:
     """Return the folder of a local or packaged model, None if `model` is a hub id; works offline.
 
-    Raises UserError if the folder or package does not exist, or holds no weights.
+    Raises UserError if the folder or package does not exist or holds no weights, or if `model` is no
+    reference.
     """
     folder = _local_folder(model)
     if folder is not None:
@@ -90,9 +92,11 @@ def local(model: str) -> Path | None:
 
 
 def described(model: str, revision: str | None = None, *, asks: bool = False) -> Path | None:
-    """Return a folder with the model's configuration: its own, or the one in the local hub cache.
+    """Return a local model's folder, or the hub cache's folder with a hub model's configuration.
 
-    None without a local configuration, unless `asks` and the hub answers. The weights may be missing.
+    None if a local model is missing or has no weights, or if the cache has no configuration. With `asks`,
+    download a configuration that the cache lacks; None if the hub does not answer. A hub model's weights may
+    be missing.
     """
     try:
         folder = local(model)
@@ -110,7 +114,7 @@ def described(model: str, revision: str | None = None, *, asks: bool = False) ->
 
 
 def _description(repository: HubRepository) -> Path | None:
-    """Download the description of a hub model; None without an answer."""
+    """Return the folder of a hub model's downloaded configuration; None if the hub does not give it."""
     try:
         return replace(repository, revision=repository.commit()).snapshot(DESCRIPTIONS)
     except UserError:
@@ -118,7 +122,10 @@ def _description(repository: HubRepository) -> Path | None:
 
 
 def anywhere(model: str) -> str:
-    """Return a reference that works from any working folder: a local one becomes an absolute path."""
+    """Return a reference that works from any working folder: a local name becomes an absolute path.
+
+    Raises UserError if the local model does not exist.
+    """
     if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)):
         return model
     path = word_vectors.find(model) if word_vectors.is_named(model) else _local_folder(model)
@@ -166,7 +173,7 @@ def _local_folder(model: str) -> Path | None:
 
 
 def _elsewhere(model: str) -> str:
-    """Return the end of a "no such folder" message: where a relative name was searched, and what to write."""
+    """Return the end of a "no such folder" message for a relative name: the folder tried, what to write."""
     if not isinstance(model, RootedName) or model.startswith(("/", "~")):
         return ""
     start = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"

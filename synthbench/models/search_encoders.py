@@ -20,7 +20,7 @@ from synthbench.models.loading import (
     weights_in,
 )
 from synthbench.models.precision import Precision, reading_in
-from synthbench.models.pretrained import Pretrained, Prompts
+from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained, Prompts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +43,10 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
 
     A sparse encoder from a masked language model gets SPLADE's max pooling over tokens (Formal et al. 2021,
     arXiv 2109.10086). A late-interaction encoder without a projection gets one to 128 dimensions (Khattab &
-    Zaharia 2020, arXiv 2004.12832). Both are sentence-transformers' own. Raises UserError if the model can't
-    be found or loaded, has too few layers, doesn't suit `base.encoder`, or has an unsupported similarity.
+    Zaharia 2020, arXiv 2004.12832). Both are sentence-transformers' defaults.
+
+    Raises UserError if the model can't be found or loaded, has too few layers, doesn't suit `base.encoder`,
+    or has an unsupported similarity.
     """
     folder = folder_of_encoder(base)
     with seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
@@ -68,7 +70,7 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
                 f" {', '.join(_SIMILARITIES)}"
             )
         if base.prompts is not None:
-            model.prompts = {"query": base.prompts.query, "document": base.prompts.passage}
+            model.prompts = {QUERY: base.prompts.query, PASSAGE: base.prompts.passage}
         loaded: BaseModel = model
         return loaded
 
@@ -76,7 +78,7 @@ def build_search_encoder(base: Pretrained, seed: int, device: str) -> "BaseModel
 def _limit_tasks(model: "BaseModel", max_length: int | None) -> None:
     """Limit the two lengths of a ColBERT checkpoint: of passages and of queries.
 
-    The library reads them instead of the model's length. Passages get `max_length`, if given. Queries keep
+    The library uses them instead of `max_seq_length`. Passages get `max_length`, if given. Queries keep
     their own length unless `max_length` is smaller. Both are at most the number of positions. Call after
     `limit_length`.
     """
@@ -98,8 +100,8 @@ def search_encoder(
 class SearchEncoder(ABC):
     """Compares queries with passages by the model's own similarity; a pair is a query and a passage.
 
-    Vectors are those of the library's `encode_query` and `encode_document`. Nothing is remembered between
-    calls.
+    Vectors are those of the library's `encode_query` and `encode_document`. Similarities are rounded to four
+    decimals. No vectors are remembered between calls.
     """
 
     def __init__(
@@ -112,14 +114,14 @@ class SearchEncoder(ABC):
         self._num_passages = self._num_numbers = 0
 
     def with_prompts(self, prompts: Prompts) -> "SearchEncoder":
-        """Return the same encoder with other prompts than the model's own."""
+        """Return a new encoder with these prompts instead of the model's own."""
         encoder = type(self)(self.model, self._precision, self._progress)
         encoder._prompts = prompts
         return encoder
 
     @property
     def numbers_per_passage(self) -> float:
-        """Mean count of numbers (weights or vector components) stored per passage in the last search."""
+        """Mean count of weights or vector components per passage in the last `similarities`; 0 before any."""
         return self._num_numbers / max(1, self._num_passages)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
@@ -147,7 +149,8 @@ class SearchEncoder(ABC):
     ) -> "Iterator[NDArray[np.float64]]":
         """Yield the similarities of all queries with the passages, block by block of passages.
 
-        Each array has the shape (len(queries), at most `at_once`). Only one block's vectors are in memory.
+        Each array has the shape (len(queries), at most `at_once`). Of the passages, only one
+        block's vectors are in memory.
         """
         asked = self._of_queries(queries)
         self._num_passages = self._num_numbers = 0
@@ -191,7 +194,7 @@ class SearchEncoder(ABC):
 
     @abstractmethod
     def _unit(self, encoded: Any) -> Any:  # noqa: ANN401 - whatever `options` make the library return
-        """Return one unit's vectors in the form in which they are stored."""
+        """Convert one unit's vectors to the form in which they are kept in memory."""
 
     @abstractmethod
     def _joined(self, parts: list[Any], order: "NDArray[np.intp]") -> Any:  # noqa: ANN401
@@ -199,7 +202,7 @@ class SearchEncoder(ABC):
 
     @abstractmethod
     def _size(self, vectors: Any) -> int:  # noqa: ANN401 - as `_joined`
-        """Return how many numbers the vectors hold."""
+        """Return how many numbers the vectors hold, without zeros of sparse ones."""
 
     @abstractmethod
     def _of_all(self, queries: Any, passages: Any) -> "NDArray[Any]":  # noqa: ANN401 - as `_joined`

@@ -33,7 +33,10 @@ def size_of(base: Pretrained) -> Size | None:
 
 
 def check_known(base: Pretrained) -> None:
-    """Raise UserError, with similar names, if the hub answers that it has no such model."""
+    """Raise UserError, with similar names, if the hub answers that it has no such model.
+
+    Raises UserError, too, if a local model does not exist. Without an answer, the model passes.
+    """
     try:
         if local(base.model) is None and is_reachable():
             HubRepository("model", base.model, base.revision).commit()

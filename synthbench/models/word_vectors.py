@@ -69,9 +69,11 @@ def files(path: Path) -> list[Path]:
 
 
 def check(path: Path) -> None:
-    """Check the first lines; raises UserError as `read` does."""
+    """Check the first 1,000 lines of a text file, or a folder's .npy; raises UserError as `read` does."""
     if path.is_file():
         _read_text(path, LINES_LOOKED_AT)
+    else:
+        shape(path)
 
 
 def read(path: Path) -> WordVectors:
@@ -85,12 +87,11 @@ def read(path: Path) -> WordVectors:
 def shape(path: Path) -> tuple[int, int]:
     """Return the numbers of words and dimensions; for a text file, from its first lines.
 
-    The number of words is an estimate if the file has no header. Raises UserError as `read` does.
+    The number of words is an estimate if the file has no header. Raises UserError if a text file is empty or
+    can't be opened, or if a folder has several .npy files or one that holds no vectors.
     """
-    import numpy as np
-
     if path.is_dir():
-        rows, dimension = np.load(_only(path, _NUMBERS), mmap_mode="r").shape
+        rows, dimension = _matrix(_only(path, _NUMBERS)).shape
         return rows, dimension
     with open_bytes(path) as stream:
         lines = list(islice(stream, LINES_LOOKED_AT))
@@ -105,7 +106,8 @@ def build(path: Path, *, drop_stop_words: bool, max_length: int | None, device: 
     """Return an encoder that averages word vectors; a sentence without any known word is the zero vector.
 
     A word is looked up unchanged, then without the punctuation at its ends, then in lower case. Unknown words
-    are ignored. Stop words are sentence-transformers' (English, and punctuation).
+    are ignored, and with `drop_stop_words` sentence-transformers' stop words (English, and punctuation).
+    `max_length`: the number of words read of a sentence. Raises UserError as `read` does.
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
@@ -140,29 +142,37 @@ def _only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
+def _matrix(file: Path) -> "NDArray[np.floating]":
+    """Return the matrix in a .npy file, read only where it is used."""
+    import numpy as np
+
+    try:
+        matrix = np.lib.format.open_memmap(file, mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{file}: can't be read: {in_one_line(error)}") from error
+    if matrix.ndim != 2 or not np.issubdtype(matrix.dtype, np.floating):
+        raise UserError(f"{file}: must be words x dimensions of floating-point numbers")
+    return matrix
+
+
 def _read_folder(folder: Path) -> WordVectors:
     import numpy as np
     from pyarrow import ArrowException, parquet
 
     numbers, index = _only(folder, _NUMBERS), _only(folder, _WORDS)
-    try:
-        matrix = np.load(numbers, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{numbers}: can't be read: {in_one_line(error)}") from error
+    stored = _matrix(numbers)
     try:
         words: list[str] = parquet.read_table(index, columns=[_COLUMN]).column(_COLUMN).to_pylist()
     except (OSError, ArrowException, KeyError) as error:
         raise UserError(f"{index}: no column '{_COLUMN}' can be read: {in_one_line(error)}") from error
-    if matrix.ndim != 2 or not np.issubdtype(matrix.dtype, np.floating):
-        raise UserError(f"{numbers}: must be words x dimensions of floating-point numbers")
     if not all(isinstance(word, str) for word in words):
         raise UserError(f"{index}: column '{_COLUMN}' holds other values than texts")
-    if len(words) != len(matrix):
-        raise UserError(f"{index}: {len(words):,} words, but {numbers.name} has {len(matrix):,} rows")
+    if len(words) != len(stored):
+        raise UserError(f"{index}: {len(words):,} words, but {numbers.name} has {len(stored):,} rows")
     with np.errstate(over="ignore"):
-        matrix = matrix.astype(np.float32, copy=False)
+        matrix = np.array(stored, np.float32)
     rows: dict[str, int] = {}
-    for row, (word, is_finite) in enumerate(zip(words, np.isfinite(matrix).all(axis=1), strict=True)):
+    for row, (word, is_finite) in enumerate(zip(words, np.all(np.isfinite(matrix), axis=1), strict=True)):
         if rows.setdefault(word, row) != row:
             raise UserError(f"{index}: row {row} is '{word}', as row {rows[word]}; each word has one vector")
         if not is_finite:
@@ -207,7 +217,7 @@ class _Rows:
         self.blocks: list[NDArray[np.float32]] = []
 
     def add(self, lines: Sequence[bytes], start: int) -> None:
-        """Add lines, numbered from `start`; raises UserError on the first bad one."""
+        """Add lines, numbered from `start`; raises UserError on the first malformed line or repeated word."""
         import numpy as np
 
         parted = [line.rstrip(b" \r\n").partition(b" ") for line in lines]
@@ -223,13 +233,17 @@ class _Rows:
         self.blocks.append(values)
 
     def _at_once(self, numbers: Sequence[bytes]) -> "NDArray[np.float32] | None":
-        """Parse the numbers of several lines into one row each; None if any line is malformed."""
+        """Parse the numbers of several lines into one row each; None for a bad line or a word with spaces."""
         import numpy as np
 
         if self.dimension < 1 or any(text.count(b" ") != self.dimension - 1 for text in numbers):
             return None
+        text = b" ".join(numbers)
+        if any(space in text for space in b"\t\r\v\f"):
+            # numpy takes them for spaces, too.
+            return None
         try:
-            values = np.fromstring(b" ".join(numbers), np.float32, sep=" ")
+            values = np.fromstring(text, np.float32, sep=" ")
         except ValueError:
             return None
         if len(values) != len(numbers) * self.dimension or not np.isfinite(values).all():
@@ -273,7 +287,7 @@ def _finite(text: bytes) -> float | None:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """Return word2vec's numbers of words and dimensions, None if the line is no such header."""
+    """Return the numbers of words and dimensions in word2vec's header; None if the line is no header."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() for field in fields):
         return int(fields[0][:_MOST_DIGITS]), int(fields[1][:_MOST_DIGITS])
@@ -281,7 +295,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
 
 
 def _uncompressed_size(path: Path) -> int:
-    """Return the size of the text in bytes; a gzip file ends with that number, modulo 2^32."""
+    """Return the size of the text in bytes; for a gzip file modulo 2^32, from its last 4 bytes."""
     if path.suffix != GZIP:
         return path.stat().st_size
     with path.open("rb") as stream:

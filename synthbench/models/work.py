@@ -13,7 +13,10 @@ BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 @dataclass(frozen=True)
 class Shape:
-    """Numbers of layers and vocabulary tokens of a transformer, and widths (hidden, keys, feed-forward)."""
+    """A transformer's number of layers, size of vocabulary, and widths (hidden, keys, feed-forward).
+
+    `is_gated`: each feed-forward layer has a third, gating matrix.
+    """
 
     num_layers: int
     width: int
@@ -31,7 +34,7 @@ class Shape:
 
     @property
     def num_parameters(self) -> int:
-        """Number of parameters in layers and token embeddings; a decoder multiplies a token with all."""
+        """Number of parameters in layers and token embeddings; a decoder multiplies each token with all."""
         return self.layer_parameters + self.vocabulary * self.width
 
     @property
@@ -100,9 +103,10 @@ _OWNERS = ("openai-community/", "google-bert/", "FacebookAI/")
 
 
 def shape_of(model: str, revision: str | None = None) -> Shape | None:
-    """Return the shape in the model's configuration, else the published one.
+    """Return the shape in the model's configuration; without a configuration, the published shape.
 
-    Reads only local folders and the local hub cache; None if neither knows the model.
+    Reads only local folders and the local hub cache. None if the configuration can't be read or lacks a size,
+    or if no shape was published.
     """
     try:
         facts = facts_of(model, revision)
@@ -159,7 +163,7 @@ class Work:
     texts: float = 0.0
 
     def share(self, share: float) -> "Work":
-        """Return this work times `share`, which is in [0, 1]."""
+        """Return this work times `share`, which is in [0, 1]; `weights` and `kept` stay."""
         operations = None if self.operations is None else share * self.operations
         return replace(
             self,
@@ -175,8 +179,8 @@ class Expected:
     """A method's expected output and work, estimated from the numbers of its sources' records; None: unknown.
 
     `num_records` is an upper bound. `tokens` bounds a local language model's output if each text succeeds
-    at the first try; if all tries are used, the bound is `tries` times `tokens`. `work` is that of local
-    models in `generate`, without the experiment's LLM, also with one try for each text.
+    at the first try; if all tries are used, the bound is `tries` times `tokens`. `work` is the work of local
+    models in `generate`, also with one try for each text; the experiment's LLM does not count.
     """
 
     num_records: int | None = None
@@ -225,7 +229,10 @@ def name_of(base: Pretrained) -> str:
 
 
 def shape_of_base(base: Pretrained) -> Shape | None:
-    """Return the shape of a model's used parts, None if unknown."""
+    """Return the shape of a model's used parts, None if unknown.
+
+    Raises UserError if word vectors can't be found or read.
+    """
     if base.is_word_vectors:
         num_words, dimension = word_vectors.shape(base.vectors())
         return Shape(0, dimension, dimension, 0, num_words)

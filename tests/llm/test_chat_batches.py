@@ -305,6 +305,19 @@ def test_too_many_failures_stop_the_run_and_the_same_command_requests_again(tmp_
         assert texts(client(server, tmp_path).answers(requests(30))) == echoes(30)
 
 
+@pytest.mark.parametrize("line", [result(""), {"response": {"status_code": 200, "body": {"choices": ["?"]}}}])
+def test_a_run_that_stops_keeps_no_answers_without_a_text(tmp_path: Path, line: dict[str, Any]) -> None:
+    with batch_server(lambda body: line) as server:
+        submit(client(server, tmp_path, tries=1), requests(30))
+        server.finish()
+        with pytest.raises(UserError, match="20 of the last 20 requests failed"):
+            list(client(server, tmp_path, tries=1).answers(requests(30)))
+        server.answering = echo
+        assert submit(client(server, tmp_path, tries=1), requests(30))[0] == []
+        server.finish()
+        assert texts(client(server, tmp_path, tries=1).answers(requests(30))) == echoes(30)
+
+
 def test_a_refused_batch_is_reported_in_the_services_words(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path, price=DOLLAR), requests(2, max_tokens=5))
     server.fail("Enqueued token limit reached for model")
@@ -368,6 +381,20 @@ def test_a_batch_in_doubt_is_looked_up_by_the_next_command(tmp_path: Path, serve
         "batch batch_0 of 'mine': 0 of 3 requests done; run the same command again to collect it",
     )
     assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize("later", [error(403, "no"), Reply(cut=0)])
+def test_a_batch_that_may_have_been_accepted_is_not_closed_as_free(
+    tmp_path: Path, server: Batches, later: Reply
+) -> None:
+    replies = [later, Reply(cut=0)]
+    server.trouble = lambda method, path: replies.pop() if (method, path) == ("POST", "/batches") else None
+    with pytest.raises(UserError, match=r"denies access|the connection ended without an answer"):
+        list(client(server, tmp_path, tries=2).answers(requests(2)))
+    assert attempts(tmp_path) == {"sent": 2}
+    server.trouble = lambda method, path: None
+    submit(client(server, tmp_path), requests(2))
+    assert attempts(tmp_path) == {"in doubt": 2, "sent": 2}
 
 
 def test_unsent_batches_cost_nothing(

@@ -1,6 +1,7 @@
 """The client against small servers that misbehave on purpose."""
 
 import asyncio
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -12,12 +13,14 @@ from faulty_server import Reply, answer, echo, error, faulty_server, said
 from wording import refused
 
 from synthbench.base.errors import UserError
-from synthbench.llm import retries
+from synthbench.llm import dispatcher, retries
+from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
-from synthbench.llm.cache import FILE
+from synthbench.llm.cache import FILE, AnswerCache, key_of
 from synthbench.llm.client import REQUESTS_PER_SLOT, ChatClient
 from synthbench.llm.connection import Connection
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
+from synthbench.llm.limits import RateLimit
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.llm.retries import FailedAttemptError, FailureKind
 
@@ -178,6 +181,29 @@ def test_a_permanently_failing_request_is_sent_once_and_counted(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        {"msg": "too long"},
+        {"error": None, "message": "too long"},
+        {"error": {"msg": "too long"}},
+        {"detail": "too long"},
+        {"message": "too long", "errors": ["a list"]},
+    ],
+)
+def test_a_services_message_is_shown_under_any_key(tmp_path: Path, body: dict[str, Any]) -> None:
+    with faulty_server(lambda n, asked: Reply(400, json.dumps(body).encode())) as server:
+        (found,) = client(server.base_url, tmp_path).answers(requests(1))
+    assert found.failure == "HTTP 400: too long"
+
+
+def test_a_list_of_errors_without_a_message_is_shown_as_it_is(tmp_path: Path) -> None:
+    body = b'{"errors": [{"code": 7}]}'
+    with faulty_server(lambda n, asked: Reply(400, body)) as server:
+        (found,) = client(server.base_url, tmp_path).answers(requests(1))
+    assert found.failure == 'HTTP 400: [{"code": 7}]'
+
+
+@pytest.mark.parametrize(
     "filtered", [answer(None, "content_filter"), error(400, "flagged", code="content_filter")]
 )
 def test_content_filters_are_counted_failures_and_never_stop_a_run(tmp_path: Path, filtered: Reply) -> None:
@@ -242,6 +268,10 @@ def test_a_few_failures_are_counted_and_many_stop_the_run(
         (
             error(429, f"{KEY} is out of quota", "insufficient_quota"),
             r"has no credit left .* \*\*\* is out of",
+        ),
+        (
+            error(402, f"{KEY} has no balance"),
+            r"has no credit left for this key .HTTP 402: \*\*\* has no balance.",
         ),
     ],
 )
@@ -337,3 +367,29 @@ def test_requests_respect_the_limit_per_minute(tmp_path: Path) -> None:
     with faulty_server(timed) as server:
         list(client(server.base_url, tmp_path, requests_per_minute=1200).answers(requests(11)))
     assert max(times) - min(times) >= 0.4
+
+
+def test_waiting_for_another_processs_answer_uses_up_no_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[int] = []
+
+    async def wait(limit: RateLimit, amount: int, sleep: object) -> None:
+        charged.append(amount)
+
+    def release(number: int, body: dict[str, Any]) -> Reply:
+        if number == 0:
+            time.sleep(0.03)
+            with sqlite3.connect(tmp_path / FILE) as database:
+                database.execute("UPDATE attempts SET state = 'refused' WHERE key = ?", (key,))
+        return echo(number, body)
+
+    monkeypatch.setattr(dispatcher, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(RateLimit, "wait", wait)
+    with faulty_server(release) as server:
+        asking = client(server.base_url, tmp_path)
+        key = key_of(asking.endpoint, requests(1)[0])
+        with AnswerCache(tmp_path, asking.endpoint, Account()) as other:
+            other.begin_attempt(key, Cost(1, 1, 0.0))
+            assert len(texts(asking.answers(requests(2)))) == 2
+    assert charged.count(1) == 2

@@ -1,12 +1,15 @@
 """The ledger: each stage's tokens and costs, and requests in doubt."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import pytest
 from wording import refused
 
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost
 from synthbench.llm.endpoint import Account, Endpoint, Price, price_of
-from synthbench.llm.ledger import AttemptTotals, entries
+from synthbench.llm.ledger import AttemptTotals, entries, spent
 
 ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
 EXPECTED = Cost(100, 50, 0.5)
@@ -56,6 +59,17 @@ def test_an_entry_prints_as_one_readable_line(tmp_path: Path) -> None:
         "answers of 'mine' (model): 1 (10 + 5 tokens, 0.1250 US dollars); in doubt: 1 (10 + 5 tokens,"
         " 0.5000 US dollars)"
     )
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE spending DROP COLUMN tokens", "DROP TABLE spending"])
+def test_a_file_that_counted_no_tokens_has_spent_what_its_attempts_cost(tmp_path: Path, change: str) -> None:
+    for key, state in (("a", "answered"), ("b", "killed"), ("c", "refused")):
+        note(tmp_path, Account("study"), key=key, state=state)
+    assert spent(tmp_path, "study") == (0.625, 165)
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.execute(change)
+    assert spent(tmp_path, "study") == (0.625, 165)
+    assert spent(tmp_path, "another") == (0.0, 0)
 
 
 def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ def test_an_unset_key_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -
         error(429),
         error(500),
         error(403, "You have insufficient permissions. Missing scopes: api.model.read"),
+        error(403, "Permission to list models is missing"),
         Reply(body=b"<html></html>", content_type="text/html"),
         Reply(body=b"[" * 100_000),
         Reply(body=b'{"data": []}'),

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hub_cache import SENTENCES
+from hub_cache import SENTENCES, tiny_gpt2
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
@@ -102,3 +102,12 @@ def test_equal_sentences_are_equally_similar() -> None:
 
 def test_an_empty_list_of_pairs_gives_no_scores() -> None:
     assert CosineScorer(Counting()).score([]).shape == (0,)
+
+
+def test_a_text_without_tokens_has_the_same_vector_in_any_batch(tmp_path: Path) -> None:
+    tiny_gpt2(tmp_path)
+    model = build_encoder(Pretrained(model=str(tmp_path), pooling="cls"), 0, "cpu")
+    alone, beside = (
+        LengthBatchedEncoder(model, batch_tokens).encode(["", "the dog " * 20]) for batch_tokens in (1, 4096)
+    )
+    assert alone == pytest.approx(beside, abs=1e-5)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from hub_cache import SENTENCES, tiny_gpt2
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
@@ -167,6 +168,22 @@ def test_an_unusable_checkpoint_is_refused_both_before_and_during_loading(
         check_files(base)
     with refused(*facts_of_message[:1]):
         build_encoder(base, 0, "cpu")
+
+
+@pytest.mark.parametrize("kind", ["ByT5", "CANINE"])
+def test_a_tokenizer_of_characters_needs_no_vocabulary(tmp_path: Path, kind: str) -> None:
+    library: Any = transformers
+    if kind == "ByT5":
+        library.ByT5Tokenizer().save_pretrained(tmp_path)
+        t5 = library.T5Config(vocab_size=384, d_model=32, d_kv=8, num_heads=4, num_layers=1, d_ff=64)
+        library.T5EncoderModel(t5).save_pretrained(tmp_path)
+    else:
+        library.CanineTokenizer().save_pretrained(tmp_path)
+        canine = library.CanineConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)
+        library.CanineModel(canine).save_pretrained(tmp_path)
+    base = Pretrained(model=str(tmp_path))
+    check_files(base)
+    assert build_encoder(base, 0, "cpu").encode("a man").shape == (32,)
 
 
 def test_unused_layers_may_be_missing(copied: Callable[..., Path]) -> None:

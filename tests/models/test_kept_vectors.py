@@ -76,6 +76,28 @@ def test_a_damaged_file_is_reported_dropped_and_rebuilt(
     assert lines.said == [f"{file} is damaged: its sentences are encoded again" for file in (flipped, torn)]
 
 
+@pytest.mark.usefixtures("asked")
+def test_files_that_another_process_deletes_are_passed_over(
+    encoder: LengthBatchedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)
+    first, *others = sorted(tmp_path.iterdir())
+    first.write_bytes(b"damaged")
+    (tmp_path / "gone.npz").symlink_to(tmp_path / "nothing")
+    read = Path.read_bytes
+
+    def read_then_deleted(file: Path) -> bytes:
+        content = read(file)
+        if file == first:
+            file.unlink()
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", read_then_deleted)
+    rows, _ = StoredVectors(tmp_path, "model").find(TEXTS)
+    assert 0 < len(rows) < len(TEXTS)
+    assert all(file.exists() for file in others)
+
+
 def test_vectors_of_another_model_are_not_used(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from hub_cache import HubCache
 from hypothesis import given
 from hypothesis import strategies as st
 
 from synthbench.models import known_training
+from synthbench.models.checkpoint_files import CARD
 from synthbench.models.known_training import TABLE, data_sets_in, training_of
 from synthbench.sources.tasks import TASKS
 
@@ -133,3 +135,14 @@ def test_a_huge_card_is_read_in_part(tmp_path: Path) -> None:
 
 def test_an_unknown_model_is_unknown() -> None:
     assert training_of("org/never-heard-of") is None
+
+
+def test_the_card_of_a_model_whose_commit_is_pinned_is_found(hub_cache: HubCache) -> None:
+    def carded(folder: Path) -> None:
+        (folder / CARD).write_text("---\ndatasets: [snli]\n---\n", encoding="utf-8")
+
+    snapshot = hub_cache.add_model("org/own", "a" * 40, carded)
+    (snapshot.parents[1] / "refs" / "main").unlink()
+    known = training_of("org/own")
+    assert known is not None
+    assert known.data_sets == ("SNLI",)

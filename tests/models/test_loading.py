@@ -1,5 +1,8 @@
+import json
+import shutil
 from pathlib import Path
 
+import pytest
 from wording import refused
 
 from synthbench.base.runtime import Runtime
@@ -41,3 +44,14 @@ def test_an_artifact_is_loaded_and_identified_by_its_checkpoint(bert: Path, tmp_
     artifact.save_untrained(Pretrained(model=str(bert), static=True), tmp_path)
     assert isinstance(artifact.open_model(str(tmp_path), None, RUNTIME), Encoder)
     assert artifact.model_fingerprint(str(tmp_path), None) == artifact.model_fingerprint(str(bert), None)
+
+
+@pytest.mark.parametrize("architectures", [{"a": 1}, 7], ids=str)
+def test_a_configuration_whose_architectures_are_no_list_is_refused(
+    bert: Path, tmp_path: Path, architectures: object
+) -> None:
+    shutil.copytree(bert, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "architectures": architectures}))
+    with refused(str(file), "`architectures`"):
+        artifact.open_model(str(tmp_path), None, RUNTIME)

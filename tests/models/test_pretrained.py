@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from hub_cache import SENTENCES
 from pydantic import ValidationError
 from sentence_transformers import CrossEncoder
+from small_models import random_t5
 from transformers import AutoModel
 from wording import refused
 
@@ -102,6 +104,30 @@ def test_a_static_encoder_is_the_mean_of_token_embeddings(bert: Path) -> None:
     for text in TEXTS:
         expected = table[tokenizer(text, add_special_tokens=False)["input_ids"]].mean(axis=0)
         assert model.encode(text) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_static_encoder_takes_the_token_embeddings_of_an_encoder_without_its_decoder(
+    tmp_path: Path,
+) -> None:
+    for name in ("whole", "encoder"):
+        (tmp_path / name).mkdir()
+        random_t5(tmp_path / name)
+    half = transformers.T5EncoderModel.from_pretrained(tmp_path / "whole")
+    half.save_pretrained(tmp_path / "encoder")
+    whole, alone = (
+        build_encoder(Pretrained(model=str(tmp_path / name), static=True), 0, "cpu").encode(TEXTS)
+        for name in ("whole", "encoder")
+    )
+    assert (whole == alone).all()
+    assert np.abs(whole).max() > 0
+
+
+def test_a_static_encoder_needs_a_tokenizer_with_a_file(tmp_path: Path) -> None:
+    transformers.ByT5Tokenizer().save_pretrained(tmp_path)
+    small = transformers.T5Config(vocab_size=384, d_model=32, d_kv=8, num_heads=4, num_layers=1, d_ff=64)
+    transformers.T5Model(small).save_pretrained(tmp_path)
+    with refused(str(tmp_path), "`static`", "tokenizer.json", "ByT5Tokenizer"):
+        build_encoder(Pretrained(model=str(tmp_path), static=True), 0, "cpu")
 
 
 def test_random_static_embeddings_depend_on_the_seed(bert: Path) -> None:

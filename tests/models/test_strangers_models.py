@@ -11,9 +11,11 @@ import pytest
 import torch
 from hub_cache import tiny_bert
 from sentence_transformers import SentenceTransformer
+from wording import refused
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
+from synthbench.models import own_code as own_code_module
 from synthbench.models.artifact import DESCRIPTION_FILE, base_of, check_artifact, load, save_model
 from synthbench.models.building import build_encoder
 from synthbench.models.own_code import why_untrusted, with_own_code
@@ -226,6 +228,31 @@ def test_only_the_bases_code_is_allowed(tmp_path: Path, text: str, auto_map: str
             base_of(tmp_path / "artifact", [base])
     else:
         assert base_of(tmp_path / "artifact", [base]).trust_remote_code
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"auto_map": {"AutoTokenizer": "evil/repository--own.Own"'])
+def test_settings_that_cant_be_read_are_not_trusted(tmp_path: Path, text: str) -> None:
+    base = Pretrained(model=str(own_code(tmp_path / "base")), trust_remote_code=True)
+    for folder in ("base", "artifact/model"):
+        own_code(tmp_path / folder)
+        (tmp_path / folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
+    found = why_untrusted(base, [base], tmp_path / "artifact" / "model")
+    assert "its tokenizer_config.json is no JSON" in found
+
+
+def test_settings_that_are_too_large_to_be_read_are_not_trusted(
+    artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Pretrained(model=str(own_code(tmp_path / "base")), trust_remote_code=True)
+    checkpoint = own_code(tmp_path / "own" / "model")
+    evil = {"AutoTokenizer": "evil/repository--own.Own"}
+    edit(checkpoint / "tokenizer_config.json", auto_map=evil, padding=" " * 1000)
+    modules = artifact / "model" / "modules.json"
+    modules.write_text(modules.read_text("utf-8") + " " * 1000, encoding="utf-8")
+    monkeypatch.setattr(own_code_module, "MOST_BYTES", 1000)
+    assert "its tokenizer_config.json is no JSON" in why_untrusted(base, [base], checkpoint)
+    with refused(str(artifact), "its modules.json is no JSON"):
+        base_of(artifact)
 
 
 def test_an_untrained_model_with_code_must_be_the_experiments_model(tmp_path: Path) -> None:

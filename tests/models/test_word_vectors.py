@@ -14,6 +14,7 @@ from pyarrow import parquet
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.models import reference, word_vectors
 from synthbench.models.artifact import load, open_model, save_untrained
@@ -168,6 +169,7 @@ def test_an_untrained_encoder_is_stored_as_a_reference_and_loads(
         ("a.vec", ["7 3", *LINES], [":1", "7", "6", "cut off"]),
         ("a.vec", ["6 4", *LINES], [":2", "4", "3 found"]),
         ("a.vec", ["9" * 5000 + " 3", *LINES], [":1", "cut off"]),
+        ("a.txt", [*LINES, "a 1\t2 3 4", "c  1 2"], [":7", "'1\\t2'"]),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -204,6 +206,20 @@ def test_a_folders_words_and_vectors_must_match_in_number(tmp_path: Path) -> Non
     np.save(folder / "more.npy", np.zeros(2))
     with refused("glove_emb.npy", "more.npy"):
         word_vectors.read(folder)
+
+
+@pytest.mark.parametrize("do", [word_vectors.check, word_vectors.shape, word_vectors.read])
+def test_a_folders_numbers_must_be_a_whole_matrix(do: Callable[[Path], object], tmp_path: Path) -> None:
+    folder = in_a_folder(tmp_path / "a", ["dog", "cat"], np.zeros((2, 2), np.float32))
+    file = folder / "glove_emb.npy"
+    content = file.read_bytes()
+    for damaged in (content[:-4], content[:20], b"dog 1 2", b""):
+        file.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"glove_emb\.npy: can't be read"):
+            do(folder)
+    np.save(file, np.zeros(2))
+    with refused("glove_emb.npy", "dimensions"):
+        do(folder)
 
 
 def test_settings_for_checkpoints_are_refused(glove: Path, bert: Path) -> None:
