@@ -47,9 +47,10 @@ def clean(
 ) -> None:
     """Show the store's content and the removable artifacts; with `--yes`, remove these artifacts.
 
-    Removes artifacts that no experiment's last run uses and no run has used for DAYS; runs compute them again
-    if needed. Tracked results and written tables stay. Damaged artifacts, which are useless, go only with
-    `--verify`.
+    Removes artifacts that no experiment uses and no run has used for DAYS; runs compute them again if needed.
+    An experiment also uses what its earlier runs made for rows and seeds that it no longer has, until you
+    name it by `--experiment`. Tracked results and written tables stay. Damaged artifacts, which are useless,
+    go only with `--verify`.
     """
     from synthbench.engine.cleaning import clean as remove
     from synthbench.engine.cleaning import take_inventory
@@ -92,7 +93,7 @@ def _verify(store: "Store", progress: "Progress") -> bool:
 
 
 def _print_removable(removable: "Collection[Holding]", days: float, experiments: Iterable[str]) -> None:
-    what = f"used by no experiment's last run, nor by any run for {days:g} days"
+    what = f"used by no experiment, nor by any run for {days:g} days"
     own = ", ".join(experiments)
     print(f"to be removed ({what}{f'; or by {own} alone' if own else ''}): {_amount(removable)}")
     if removable:
@@ -117,7 +118,7 @@ def _print_experiments(inventory: "Inventory") -> None:
         alone = _shown(_size(inventory.only_of([name])))
         lines.append((name, f"{len(holdings):,}", _shown(_size(holdings)), alone))
     unused = inventory.unused()
-    lines.append(("(none's last run)", f"{len(unused):,}", _shown(_size(unused)), ""))
+    lines.append(("(none)", f"{len(unused):,}", _shown(_size(unused)), ""))
     print_table(("experiment", "artifacts", "size", "used by it alone"), lines, **PLAIN)
 
 

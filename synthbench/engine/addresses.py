@@ -1,4 +1,4 @@
-"""Addresses of experiments: the stage identity of each row, seed and role in the last run."""
+"""Addresses of experiments: the stage identity of each row, seed and role, from the last run that had it."""
 
 import time
 import uuid
@@ -16,7 +16,8 @@ FOLDER = "addresses"
 class AddressFiles:
     """Stage identities by address (variant, axis values, seed, role): one file per experiment.
 
-    Methods raise DamagedFileError if the file is damaged.
+    Addresses that later runs don't have stay until `forget`. Methods raise DamagedFileError if the file is
+    damaged.
     """
 
     def __init__(self, root: Path) -> None:
@@ -34,7 +35,7 @@ class AddressFiles:
         return _addresses(known.get("addresses", known))
 
     def remember(self, experiment: str, addresses: Mapping[str, str]) -> None:
-        """Add the addresses of a run to those of earlier ones."""
+        """Add a run's addresses to those of earlier runs; equal addresses get the new identity."""
         merged = {**self.of(experiment), **addresses}
         self._folder.mkdir(parents=True, exist_ok=True)
         write_sealed(self.file(experiment), {"addresses": merged})
@@ -44,7 +45,7 @@ class AddressFiles:
         self.file(experiment).unlink(missing_ok=True)
 
     def experiments(self) -> list[str]:
-        """Return the names of all experiments that ran."""
+        """Return the names of all experiments with addresses, sorted."""
         return sorted(file.stem for file in self._folder.glob("[!.]*.json"))
 
     def file(self, experiment: str) -> Path:
@@ -67,7 +68,7 @@ class AddressObjects:
         return found
 
     def remember(self, experiment: str, addresses: Mapping[str, str]) -> None:
-        """Add the addresses of a run to those of earlier ones."""
+        """Add a run's addresses to those of earlier runs; equal addresses get the new identity."""
         earlier = [entry.key for entry in self._entries(experiment)]
         merged = {**self.of(experiment), **addresses}
         key = f"{FOLDER}/{experiment}/{time.time_ns():020}-{uuid.uuid4().hex[:8]}.json"
@@ -79,15 +80,15 @@ class AddressObjects:
         self._objects.delete([entry.key for entry in self._entries(experiment)])
 
     def experiments(self) -> list[str]:
-        """Return the names of all experiments that ran."""
+        """Return the names of all experiments with addresses, sorted."""
         return sorted({entry.key.split("/")[1] for entry in self._entries()})
 
-    def file(self, experiment: str) -> Path:
+    def file(self, experiment: str) -> str:
         """Return the folder of an experiment's addresses, for messages."""
-        return Path(str(self._objects)) / FOLDER / experiment
+        return f"{self._objects}/{FOLDER}/{experiment}"
 
     def _entries(self, experiment: str = "") -> list[ListedObject]:
-        """Return the entries of one or all experiments, oldest first; ignores foreign objects."""
+        """Return the entries of one or all experiments, each one's oldest first; ignores other objects."""
         prefix = f"{FOLDER}/{experiment}/" if experiment else f"{FOLDER}/"
         found = filter(_is_of_addresses, self._objects.list(prefix))
         return sorted(found, key=lambda entry: entry.key)
@@ -99,7 +100,7 @@ def _is_of_addresses(entry: ListedObject) -> bool:
 
 
 def _addresses(found: object) -> dict[str, str]:
-    """Validate the addresses recorded for an experiment; raises DamagedFileError."""
+    """Validate and return the addresses recorded for an experiment; raises DamagedFileError."""
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise DamagedFileError("is unreadable")
     return found

@@ -1,4 +1,4 @@
-"""The files in artifacts, and reading them for results: each file is hashed before its first use."""
+"""Write and read the files in artifacts; `Artifacts` reads them for results and checks their hashes."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,14 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from synthbench.base.durability import open_file
+from synthbench.base.durability import PASSING, NotNowError, not_now, open_file
 from synthbench.base.errors import UserError, first_fault
 from synthbench.base.user_files import MOST_BYTES_OF_JSON
 from synthbench.data.dataset import SyntheticDataset, check_dataset
 from synthbench.data.manifest import MANIFEST_FILE, Manifest, read_manifest
-from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.records import ArtifactDamagedError, Identity
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -29,18 +29,22 @@ def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
 
 
 class Choice(BaseModel):
-    """The input that a select stage chose, by its name among the stage's inputs."""
+    """A select stage's choice: the winner's input name, identity and settings, and all candidates' scores."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     winner: str
-    identity: str = Field(pattern=r"^[0-9a-f]{64}$")
+    identity: Identity
     chosen: dict[str, Any]
     scores: list[float]
 
 
 def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
-    """Read a JSON file of an artifact; raises UserError if it does not match `shape`."""
+    """Return the content of an artifact's JSON file, as parsed.
+
+    Raises UserError if the file is missing, unreadable, no JSON, or does not match `shape`; NotNowError if it
+    can't be read now.
+    """
     try:
         with open_file(file) as stream:
             found = json.loads(stream.read(MOST_BYTES_OF_JSON))
@@ -49,12 +53,14 @@ def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa:
         return found
     except ValidationError as error:
         raise UserError(f"{file.name} is not what such a stage writes: {first_fault(error)}") from None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno in PASSING:
+            raise not_now(file, error) from error
         raise UserError(f"{file.name} is not JSON") from None
 
 
 def read_dataset(artifact: Path) -> SyntheticDataset:
-    """Read the data set of a source, exclude, prepare or generate stage."""
+    """Read the data set of a source, exclude, join, prepare or generate stage."""
     return SyntheticDataset.read(artifact / DATASET_FOLDER)
 
 
@@ -64,7 +70,7 @@ def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
 
 
 def dataset_folder(work: Workspace) -> Path:
-    """Create the data set's folder in the stage's output."""
+    """Create and return the data set's folder in the stage's output."""
     folder = work.output / DATASET_FOLDER
     folder.mkdir()
     return folder
@@ -79,10 +85,9 @@ def model_folder(artifact: Path) -> Path:
 
 
 def fetch(store: Store, identity: str) -> Path:
-    """Fetch an artifact to this machine and return its folder. Also fetches the model that a select stage
-    chose.
+    """Fetch an artifact to this machine and return its folder; raises ArtifactDamagedError.
 
-    Raises ArtifactDamagedError.
+    Also fetches the model that a select stage chose.
     """
     artifact = store.fetch(identity)
     if (artifact / CHOICE_FILE).is_file():
@@ -93,19 +98,26 @@ def fetch(store: Store, identity: str) -> Path:
 
 
 def fetch_checked(store: Store, stage: Stage) -> Path:
-    """Fetch and validate an artifact's content: checksums alone prove nothing if it is foreign."""
+    """Fetch an artifact, validate its content, and return its folder.
+
+    Raises ArtifactDamagedError, or NotNowError if a file can't be read now.
+
+    Checksums alone prove nothing, since another program may have written the artifact.
+    """
     artifact = fetch(store, stage.identity)
     try:
         if (artifact / DATASET_FOLDER).is_dir():
             check_dataset(artifact / DATASET_FOLDER)
         stage.operation.check_artifact(artifact, stage)
+    except NotNowError:
+        raise
     except UserError as error:
         raise ArtifactDamagedError(stage.identity, error.messages[0]) from error
     return artifact
 
 
 def chosen_by(choice: Mapping[str, Any], stage: Stage) -> Stage:
-    """Return the input that a select stage's choice names; raises UserError if it names none."""
+    """Return the input that a select stage's choice names; raises UserError if there is no such input."""
     winner = stage.inputs.get(choice["winner"])
     if winner is None or winner.identity != choice["identity"]:
         raise UserError(f"{CHOICE_FILE} names a value that is no candidate")
@@ -114,15 +126,17 @@ def chosen_by(choice: Mapping[str, Any], stage: Stage) -> Stage:
 
 @contextmanager
 def _foreign(identity: str) -> Iterator[None]:
-    """Turn a UserError in the block into an ArtifactDamagedError: no such stage writes such a file."""
+    """Turn a UserError in the block, but no NotNowError, into an ArtifactDamagedError with `is_foreign`."""
     try:
         yield
+    except NotNowError:
+        raise
     except UserError as error:
         raise ArtifactDamagedError(identity, error.messages[0], is_foreign=True) from error
 
 
 class Artifacts:
-    """Reads artifacts. Each file is hashed before its first use, whatever its size.
+    """Reads artifacts, and compares each file with its recorded hash before the first use.
 
     Methods raise ArtifactDamagedError for a damaged file. Artifacts that no run needs may be missing.
     `say` reports damage outside artifacts.
@@ -142,7 +156,7 @@ class Artifacts:
         return self._store.answers
 
     def has(self, identity: str) -> bool:
-        """Return whether the stage's artifact is there."""
+        """Return whether the stage's artifact exists, whole or damaged."""
         return self._store.has(identity)
 
     def record(self, identity: str) -> dict[str, Any]:
@@ -152,11 +166,11 @@ class Artifacts:
         return self._records[identity]
 
     def path_in_home(self, identity: str, name: str = "") -> str:
-        """Return a path as "store/artifacts/...", since results hide the store's location."""
+        """Return an artifact's or file's path as "store/artifacts/...": results hide the store's location."""
         return (self._store.folder(identity) / name).relative_to(self.root.parent).as_posix()
 
     def file(self, identity: str, name: str) -> Path | None:
-        """Return a file, None if the artifact has no such file or is gone."""
+        """Return a file's path, None if the artifact has no such file or is gone."""
         if name not in self.record(identity).get("files", {}):
             return None
         file = self._whole.get((identity, name))
@@ -199,7 +213,7 @@ class Artifacts:
         return folder
 
     def chosen_input(self, stage: Stage) -> Stage | None:
-        """Return the input that a finished select stage chose, None for stages of other kinds."""
+        """Return the input that a select stage chose; None for unfinished stages and other kinds."""
         choice = self.json(stage.identity, CHOICE_FILE, Choice)
         with _foreign(stage.identity):
             return None if choice is None else chosen_by(choice, stage)

@@ -1,7 +1,10 @@
 """Clean a store: list its content, remove unused artifacts, find damaged ones.
 
 A run touches the `stage.json` of each artifact that it needs, so that file's modification time is the
-artifact's last use. The store's addresses name the artifacts of each experiment's last run.
+artifact's last use. In a shared store, runs write notes instead.
+
+An experiment's last run uses the artifacts at the experiment's addresses, and their inputs. Addresses of
+earlier runs count too, unless the last run has replaced them.
 """
 
 import time
@@ -43,7 +46,7 @@ class Inventory:
         return [each for each in self.holdings if each.identity not in used]
 
     def removable(self, days: float, experiments: Collection[str] = ()) -> list[Holding]:
-        """Return `unused` ones whose last use is at least `days` ago, and `only_of(experiments)`.
+        """Return `unused` holdings last used at least `days` days ago, and `only_of(experiments)` of any age.
 
         Raises UserError if an experiment is unknown.
         """
@@ -70,7 +73,7 @@ def take_inventory(store: Store) -> Inventory:
 
 
 def _holding(store: Store, entry: StoreEntry) -> Holding:
-    """Return an artifact with kind and inputs from its record; kind "damaged" if the record is unreadable."""
+    """Return an artifact with kind and inputs from its record; kind "damaged" if the record lacks them."""
     identity, spec = entry.identity, (store.info(entry.identity) or {}).get("spec") or {}
     inputs = tuple(spec.get("inputs", {}).values())
     kind = str(spec.get("kind", "damaged"))
@@ -78,7 +81,7 @@ def _holding(store: Store, entry: StoreEntry) -> Holding:
 
 
 def _addresses(store: Store, experiment: str) -> Iterable[str]:
-    """Return the identities that an experiment's last run used."""
+    """Return the identities at an experiment's addresses; raises UserError if the addresses are damaged."""
     try:
         return store.addresses.of(experiment).values()
     except DamagedFileError as damage:
@@ -100,10 +103,11 @@ def _with_inputs(identities: Iterable[str], inputs: Mapping[str, Iterable[str]])
 
 
 def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[Holding]:
-    """Remove and return `Inventory.removable`; also finish removals that were killed.
+    """Remove and return `Inventory.removable`; also finish interrupted removals.
 
-    Also removes cached figures of removed data. Folders are renamed before they are deleted, so a kill leaves
-    no partial artifact. Raises UserError, and removes nothing, while a run or another clean-up is active.
+    Also removes the addresses and run notes of `experiments`, cached figures of removed data, and killed
+    runs' Slurm queues. Folders are renamed before they are deleted, so a kill leaves no partial artifact.
+    Raises UserError, and removes nothing, while a run or another clean-up is active.
     """
     with store.locks.exclusive():
         removable = take_inventory(store).removable(days, experiments)

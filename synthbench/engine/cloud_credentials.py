@@ -1,4 +1,4 @@
-"""Credentials for a store in a cloud, and what is wrong with them, in words."""
+"""Credentials for a store in a cloud, and messages about faulty credentials."""
 
 import os
 from datetime import timedelta
@@ -34,7 +34,7 @@ TTL = timedelta(minutes=10)
 def aws_credentials() -> "Boto3CredentialProvider":
     """Return credentials as the aws command line finds them: variables, files, profiles, sign-on, roles.
 
-    Raises ImportError without obstore or boto3, and UserError if there are no credentials.
+    Raises ImportError without obstore or boto3, and UserError if there are no usable credentials.
     """
     from boto3 import Session
     from botocore.exceptions import BotoCoreError, ProfileNotFound
@@ -57,12 +57,15 @@ def aws_credentials() -> "Boto3CredentialProvider":
 
 
 def can_be_renewed(provider: Any) -> bool:  # noqa: ANN401 - the provider of obstore's store, if it has one
-    """Return whether credentials may change while this process runs: those of files and roles may."""
+    """Return whether credentials may change while this process runs, as those of files and roles may.
+
+    False for None.
+    """
     return provider is not None and provider.credentials.method != _FROM_VARIABLES
 
 
 def credentials_fault(scheme: str, error: Exception) -> str:
-    """Return what is wrong with the credentials, in words; "" if the error is about something else."""
+    """Return a message about the credentials' fault; "" if the error has another cause."""
     text = f"{type(error).__name__} {error}"
     if found := _EXPIRED.search(text):
         return f"the credentials expired ({found[1]}); renew them"

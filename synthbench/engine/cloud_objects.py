@@ -113,7 +113,7 @@ class CloudObjects:
         """Return whether this process wrote the existing object, by a request whose reply was lost.
 
         While requests for one key compete, S3 answers 409, which obstore reports as "exists". Then there may
-        be no object yet, and the caller has to retry.
+        be no object yet: raises UnavailableError, so that the caller retries.
         """
         try:
             for _ in range(TRIES):
@@ -130,7 +130,7 @@ class CloudObjects:
             self._store.put(key, content)
 
     def parts(self, key: str) -> Iterator[bytes]:
-        """Yield an object's content; raises FileNotFoundError."""
+        """Yield an object's content in parts; raises FileNotFoundError."""
         with self._errors():
             yield from map(bytes, self._store.get(key).stream())
 
@@ -142,7 +142,7 @@ class CloudObjects:
                     yield ListedObject(meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects."""
+        """Delete objects; missing ones are ignored."""
         found = list(keys)
         with self._errors():
             for start in range(0, len(found), 1000):
@@ -156,7 +156,7 @@ class CloudObjects:
 
     @contextmanager
     def _no_bucket(self) -> Iterator[None]:
-        """Turn "not found" during a write into a message that names the cause."""
+        """Turn "not found" during a write into a UserError about the bucket or the lost upload."""
         try:
             yield
         except FileNotFoundError as error:
@@ -166,7 +166,7 @@ class CloudObjects:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors into one line; never show an error's text, which may contain secrets."""
+        """Turn obstore's errors into UserErrors of one line; omit their texts, which may contain secrets."""
         try:
             yield
         except (FileNotFoundError, UserError):
@@ -179,7 +179,7 @@ class CloudObjects:
             raise self._kind(error)(f"{self.url}: {self._reason(error)}") from None
 
     def _kind(self, error: Exception) -> type[UserError]:
-        """Return the UserError class to raise; if credentials expired, the next request reads them again."""
+        """Return the UserError class to raise; after expired credentials, the next request reads new ones."""
         if has_expired(error):
             self.__dict__.pop("_store", None)
             return ExpiredError if can_be_renewed(self._credentials) else UserError

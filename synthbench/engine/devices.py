@@ -26,7 +26,10 @@ class GPULease:
 
 
 class Devices:
-    """The GPUs `names`, and the free parts of each. `gpus_of` returns how many GPUs a stage takes."""
+    """The GPUs `names`, and the free parts of each.
+
+    `gpus_of` returns how many GPUs a stage takes; stages that read sources take none.
+    """
 
     def __init__(self, names: Sequence[str], gpus_of: Callable[[Stage], float]) -> None:
         self._free = dict.fromkeys(names, PARTS)
@@ -36,7 +39,7 @@ class Devices:
     def check(self, stages: Iterable[Stage], num_jobs: int) -> None:
         """Raise UserError if a stage takes more GPUs than exist, or if `num_jobs` stages never fit at once.
 
-        A mix of stages may still leave jobs waiting for a GPU.
+        Only the GPU stage that takes least is compared with `num_jobs`, so jobs may still wait for a GPU.
         """
         taken = {stage: gpus for stage in stages if (gpus := self.gpus(stage))}
         number = len(self._free)
@@ -74,7 +77,7 @@ class Devices:
         return sum(free >= parts for free in self._free.values()) >= number
 
     def lease(self, stage: Stage, idle: Collection[tuple[str, ...]] = ()) -> GPULease:
-        """Lease GPUs to a stage: the freest, and among equals those that an idle process already sees."""
+        """Lease GPUs to a stage that `fits`: the freest, and among equals those that an idle process sees."""
         number, parts = _parts(self.gpus(stage))
         names = tuple(sorted(self._free, key=lambda name: -self._free[name])[:number])
         most = sorted(self._free[name] for name in names)
@@ -98,13 +101,16 @@ def source_of_gpus(stage: Stage) -> str:
 
 
 def side_by_side(num_devices: int, gpus: float) -> int:
-    """Return how many stages that take `gpus` each fit on the devices at once."""
+    """Return how many stages that take `gpus` (above 0) each fit on the devices at once."""
     number, parts = _parts(gpus)
     return num_devices // number if parts == PARTS else num_devices * (PARTS // parts)
 
 
 def with_leased(runtime: Runtime, gpus: float) -> Runtime:
-    """Return the runtime of a process that sees only its leased GPUs, numbered from 0."""
+    """Return the runtime of a process that sees only its leased GPUs: on the CPU if it leases none.
+
+    A device such as cuda:1 becomes cuda, since the process numbers its own GPUs from 0.
+    """
     if not gpus:
         return runtime.model_copy(update={"device": "cpu"})
     return runtime.model_copy(update={"device": "cuda"}) if runtime.device.startswith("cuda") else runtime
@@ -118,7 +124,7 @@ def lacks_nvidia() -> bool:
 def local_gpus(device: str) -> tuple[str, ...]:
     """Return the GPUs that a run on `device` may use, named as in `CUDA_VISIBLE_DEVICES`.
 
-    If the variable is set, these are its entries: numbers or UUIDs.
+    These are the variable's entries (numbers or UUIDs), if set. () for devices other than auto and cuda.
     """
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cuda") or lacks_nvidia():
@@ -129,7 +135,10 @@ def local_gpus(device: str) -> tuple[str, ...]:
 
 
 def visible(variable: str | None, count: int, number: str = "") -> tuple[str, ...]:
-    """Return the names of the `count` GPUs that CUDA sees, or only of the one with index `number`."""
+    """Return the names of the `count` GPUs that CUDA sees, or only of the one with index `number`.
+
+    Names are the entries of `variable` (`CUDA_VISIBLE_DEVICES`), or 0, 1, ... if it is None.
+    """
     listed = [str(each) for each in range(count)] if variable is None else variable.split(",")
     names = tuple(name.strip() for name in listed[:count])
     return tuple(name for index, name in enumerate(names) if number in ("", str(index)))

@@ -1,4 +1,4 @@
-"""Helpers of executors on other machines: which jobs must stay here, code versions, lost workers."""
+"""Helpers of executors that use other machines: jobs that stay here, code versions, lost workers."""
 
 import sys
 from functools import cache

@@ -1,4 +1,4 @@
-"""Jobs, which compute the stages of a group."""
+"""Jobs: each computes the stages of one group."""
 
 import contextlib
 import platform
@@ -25,10 +25,11 @@ from synthbench.models.warm import keep_models
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended. `executed`: stages whose artifacts it committed; `shared`: those that already had one.
+    """How a job ended: identities of stages that it `executed`, or that others committed first (`shared`).
 
     `busy` names the process that holds a lock, in which case nothing was computed. `pending` names the LLM
-    batches that unfinished stages wait for; `error` says why stages failed.
+    batches that unfinished stages wait for. `error` says why stages failed; with `is_user_error`,
+    the cause is no bug of synthbench.
     """
 
     executed: tuple[str, ...] = ()
@@ -44,8 +45,9 @@ class JobOutcome:
 class StageJob:
     """Stages that run together; those in `again` are recomputed even if they are cached.
 
-    `position`: the index of the first stage in the run, and the run's total. `llm`: the address of the
-    stages' LLM. `experiment` is billed for its requests. `tell` receives each stage's `Report`s.
+    `position`: the first stage's number in the run, from 1, and the run's number of stages. `llm`: the
+    address of the stages' LLM. `experiment` is billed for LLM requests. `tell` is called with a stage's
+    identity, and its units done and in total.
     """
 
     store: Store
@@ -59,9 +61,10 @@ class StageJob:
     tell: Callable[[str, int, int], None] = tell_parent
 
     def run(self) -> JobOutcome:
-        """Compute the stages whose artifacts are missing; raises nothing but interrupts."""
+        """Compute the stages that lack an artifact or are in `again`; return errors, except interrupts."""
         started = time.perf_counter()
         executed: list[str] = []
+        shared: set[str] = set()
         self.store.say = self.progress.say
         try:
             with contextlib.ExitStack() as locks, disk_errors(self.store.root):
@@ -69,9 +72,9 @@ class StageJob:
                     note = locks.enter_context(self.store.locks.stage(stage.identity, str(stage)))
                     if note:
                         self.progress.say(f"taking over {stage}: {note} left it unfinished")
-                shared = {
+                shared.update(
                     s.identity for s in self.stages if s.identity not in self.again and self._is_there(s)
-                }
+                )
                 missing = [stage for stage in self.stages if stage.identity not in shared]
                 try:
                     for identity, is_ours in self._commits(missing):
@@ -86,24 +89,24 @@ class StageJob:
         except StageBusyError as busy:
             return JobOutcome(busy=str(busy))
         except PendingError as pending:
-            return JobOutcome(tuple(executed), pending=pending.messages)
+            return JobOutcome(tuple(executed), tuple(shared), pending=pending.messages)
         except UserError as error:
-            return JobOutcome(tuple(executed), error=error.messages, is_user_error=True)
+            return JobOutcome(tuple(executed), tuple(shared), error=error.messages, is_user_error=True)
         except ArtifactDamagedError as damage:
             message = f"an input is damaged ({damage}); run the same command again, which computes it anew"
-            return JobOutcome(tuple(executed), error=(message,), is_user_error=True)
+            return JobOutcome(tuple(executed), tuple(shared), error=(message,), is_user_error=True)
         except SystemExit as end:
             message = f"its code ended the process (sys.exit({end.code!r})) instead of returning"
-            return JobOutcome(tuple(executed), error=(message,), is_user_error=True)
+            return JobOutcome(tuple(executed), tuple(shared), error=(message,), is_user_error=True)
         except Exception:  # noqa: BLE001 - a bug in one stage must not lose the work of another
-            return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
+            return JobOutcome(tuple(executed), tuple(shared), error=(traceback.format_exc(),))
 
     def for_worker(self, runtime: Runtime) -> "StageJob":
-        """Return the job for a worker with this runtime, which reports progress as plain lines."""
+        """Return a copy of the job for a worker process: with this runtime, and progress as plain lines."""
         return replace(self, progress=in_worker(self.progress), runtime=runtime, tell=tell_parent)
 
     def run_as_planned(self) -> JobOutcome:
-        """Run on another machine than the planner's; fails if a stage's identity differs on this machine."""
+        """Run on another machine than the planner's; return an error if a stage's identity differs here."""
         try:
             for stage in self.stages:
                 stage.check_identity()
@@ -119,7 +122,10 @@ class StageJob:
         return False
 
     def _commits(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
-        """Commit each stage; yield its identity, and whether this machine's commit was the first."""
+        """Commit each stage; yield its identity, and whether this machine's commit was the first.
+
+        Stages that a former run finished are committed first, without computing; then all others.
+        """
         unfinished = []
         for stage in stages:
             is_new = stage.identity not in self.again
@@ -133,7 +139,7 @@ class StageJob:
             yield from self._compute(unfinished)
 
     def _compute(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
-        """Compute and commit each stage; yields as `_commits`."""
+        """Compute and commit each stage; yields as `_commits` does."""
         for stage in stages:
             stage.check_code()
         keep_models(stages[0].paid_by)
@@ -194,14 +200,14 @@ class Executor(Protocol):
 
     @property
     def capacity(self) -> int:
-        """The number of further jobs that it accepts now."""
+        """The number of further jobs that the executor accepts now."""
 
     def fits(self, stage: Stage) -> bool:
         """Return whether the stage's resources are free now; always True if nothing runs."""
         return True
 
     def submit(self, job: StageJob) -> None:
-        """Start a job."""
+        """Start a job, or queue it."""
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
         """Return finished jobs: at least one if any runs, or [] after about `seconds`."""
@@ -209,7 +215,7 @@ class Executor(Protocol):
 
 @cache
 def environment() -> Mapping[str, str]:
-    """Return what results depend on: the machine, and the versions of Python and packages."""
+    """Return the machine's type and the versions of Python and packages, since results depend on them."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}

@@ -24,7 +24,7 @@ HeldLease = tuple[str, bytes, float]
 
 
 class StageBusyError(Exception):
-    """Another process is computing the stage; the message says which."""
+    """Another process holds the lease; the message describes that process."""
 
 
 def this_process(label: str) -> dict[str, object]:
@@ -33,7 +33,7 @@ def this_process(label: str) -> dict[str, object]:
 
 
 def described(holder: bytes) -> str:
-    """Describe a lease's holder, and since when it holds the lease, from the lease's content."""
+    """Return the process, host and start in a lease's content, as text; "another process" if unreadable."""
     try:
         found = json.loads(holder)
         process, host = int(found["pid"]), str(found["host"])[:MOST_OF_A_NAME]
@@ -44,7 +44,7 @@ def described(holder: bytes) -> str:
 
 
 def moment(seconds: Any, today: str = "%H:%M") -> str:  # noqa: ANN401 - a stranger may have written it
-    """Format a time, by the format `today` if it is of today, else with its date; "" if it is no number."""
+    """Format a time in seconds since 1970: today's as `today`, others with the date; "" if no number."""
     try:
         found = time.localtime(float(seconds))
     except (TypeError, ValueError, OverflowError, OSError):

@@ -36,7 +36,7 @@ class Listing:
 
 
 def listing_of(objects: PatientObjects) -> Listing:
-    """List all commits and attempts."""
+    """Return a listing of all commits, attempts' files and foreign keys; reads no records."""
     listing = Listing()
     for entry in objects.list("artifacts/"):
         if identity := committed_identity(entry.key):
@@ -62,7 +62,7 @@ def commit_key(identity: str) -> str:
 
 
 def at_once(function: Callable[[Given], Found], values: Iterable[Given]) -> Iterator[tuple[Given, Found]]:
-    """Yield each value with the function's result, computing several concurrently."""
+    """Yield each value with the function's result, in order, computing up to CONNECTIONS concurrently."""
     given = list(values)
     if len(given) < 2:
         yield from ((value, function(value)) for value in given)

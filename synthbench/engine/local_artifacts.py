@@ -31,12 +31,14 @@ class LocalArtifacts:
         self._rubbish = rubbish
 
     def folder(self, identity: str) -> Path:
-        """Return an artifact's folder, which need not exist; raises ArtifactDamagedError for a malformed
-        identity."""
+        """Return an artifact's folder, which need not exist.
+
+        Raises ArtifactDamagedError for a malformed identity.
+        """
         return self._root / artifact_key(identity)
 
     def alone(self) -> AbstractContextManager[object]:
-        """Hold a lock against this machine's other processes, for a short while."""
+        """Return a lock against this machine's other processes, for short operations; create the root."""
         self._root.mkdir(parents=True, exist_ok=True)
         return lock(self._root.parent / "copying")
 
@@ -49,7 +51,7 @@ class LocalArtifacts:
         return self.folder(identity).is_dir()
 
     def read(self, identity: str) -> bytes | None:
-        """Return the record, None if there is none; raises DamagedFileError."""
+        """Return the record's bytes, None if there is no record; raises DamagedFileError if unreadable."""
         try:
             return sealed_bytes(self.folder(identity) / STAGE_FILE)
         except FileNotFoundError:
@@ -58,7 +60,7 @@ class LocalArtifacts:
     def check(
         self, identity: str, record: Mapping[str, Any], names: Collection[str] | None, *, thorough: bool
     ) -> None:
-        """Compare files with the record.
+        """Compare these files (None: all) with the record; raises ArtifactDamagedError.
 
         Unless `thorough`, large files of unchanged size and modification time are not read.
         """
@@ -97,7 +99,10 @@ class LocalArtifacts:
         """Do nothing: the caller holds the lock, so `publish` may replace any artifact."""
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
-        """Rename a finished output into place; always True: no other machine can be first."""
+        """Rename a finished output into place, replacing any artifact there.
+
+        Returns True: no other machine can be first.
+        """
         self.discard(identity)
         folder = self.folder(identity)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +112,7 @@ class LocalArtifacts:
         return True
 
     def discard(self, identity: str) -> None:
-        """Delete an artifact's folder atomically."""
+        """Delete an artifact's folder, if it exists, atomically."""
         self._rubbish.discard(self.folder(identity))
 
 
@@ -118,7 +123,7 @@ class LocalContents:
         self._root = root
 
     def exists(self) -> bool:
-        """Return whether the store has ever held an artifact."""
+        """Return whether the store's folder exists, even without artifacts."""
         return self._root.is_dir()
 
     def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
@@ -128,13 +133,13 @@ class LocalContents:
                 yield StoreEntry(folder.name, _time(folder / STAGE_FILE))
 
     def measured(self) -> Iterator[StoreEntry]:
-        """Yield all artifacts with their sizes."""
+        """Yield all artifacts with their sizes, sorted by identity."""
         for folder in sorted(self._artifacts()):
             last_used = _time(folder / STAGE_FILE) or _time(folder)
             yield StoreEntry(folder.name, last_used, files_in(folder)[0])
 
     def strays(self) -> list[str]:
-        """Return the foreign files among the artifacts."""
+        """Return the paths of foreign files and folders among the artifacts, sorted."""
         artifacts = self._root / "artifacts"
         first = [path for path in artifacts.glob("*") if len(path.name) != 2 or not path.is_dir()]
         second = [
@@ -143,7 +148,7 @@ class LocalContents:
         return sorted(path.relative_to(self._root).as_posix() for path in (*first, *second))
 
     def mark_used(self, identities: Collection[str]) -> None:
-        """Set the artifacts' last use to now."""
+        """Set the artifacts' last use to now; missing ones are ignored."""
         for identity in identities:
             with suppress(OSError):
                 os.utime(self._root / artifact_key(identity) / STAGE_FILE)
@@ -153,17 +158,17 @@ class LocalContents:
         return iter(())
 
     def lost(self) -> list[Holding]:
-        """Return []: killed local runs leave only rubbish, which `Rubbish` lists."""
+        """Return []: `Store.unfinished` and `Store.rubbish` list the leftovers of killed local runs."""
         return []
 
     def remove_lost(self) -> None:
-        """Do nothing."""
+        """Do nothing, since `lost` is always []."""
 
     def _artifacts(self) -> Iterator[Path]:
         return (folder for folder in (self._root / "artifacts").glob("*/*") if self._is_own(folder))
 
     def _is_own(self, folder: Path) -> bool:
-        """Return whether this is an artifact's folder: it is named by an identity and lies at its path."""
+        """Return whether this is an artifact's folder: named by an identity, at that identity's path."""
         is_there = is_identity(folder.name) and folder == self._root / artifact_key(folder.name)
         return is_there and folder.is_dir()
 

@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import gc
-import multiprocessing
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from synthbench.engine.workers import Report, WorkerStart, start_worker, tell_pa
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 SECONDS_FOR_LAST_LINES = 5.0
 SECONDS_TO_END = 60.0
@@ -47,20 +47,33 @@ class InProcess(Executor):
         self._finished.append((job, job.run()))
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return the job that ran."""
+        """Return the job that ran, [] if there is none; never waits."""
         finished, self._finished = self._finished, []
         return finished
 
 
 @dataclass(frozen=True)
 class _Worker:
-    """A process, and the GPUs that it sees for its lifetime; `sees` None: the same as this process.
+    """A process, and the GPUs that it sees for its lifetime; `sees` None: the same GPUs as this process.
 
     Each worker is a pool of one, since the death of a process breaks its pool.
     """
 
     pool: ProcessPoolExecutor
-    sees: tuple[str, ...] | None = None
+    sees: tuple[str, ...] | None
+    relay: threading.Thread
+    sender: "Connection[str | Report, str | Report]"
+
+    @property
+    def processes(self) -> "list[BaseProcess]":
+        """The worker's process, [] before its first job."""
+        return list((self.pool._processes or {}).values())
+
+    def end(self) -> None:
+        """Wait until the process has ended, and until its last lines are passed on."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.sender.close()  # the relay ends once its pipe has no writer
+        self.relay.join(SECONDS_FOR_LAST_LINES)
 
 
 class LocalProcesses(Executor):
@@ -79,8 +92,8 @@ class LocalProcesses(Executor):
         self._num_processes = num_processes
         self._say = say or _to_standard_error
         self._tell: Callable[[str, int, int], None] = tell_parent
-        self._relays: list[tuple[threading.Thread, Connection[str | Report, str | Report]]] = []
         self._devices = devices
+        self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
         self._waiting: deque[StageJob] = deque()
         self._running: dict[Future[JobOutcome], tuple[StageJob, _Worker, GPULease]] = {}
@@ -99,7 +112,7 @@ class LocalProcesses(Executor):
         return self._devices is None or self._devices.fits(stage)
 
     def submit(self, job: StageJob) -> None:
-        """Send the job to a process, which reports progress as plain lines, once one is free."""
+        """Queue the job for the next free process, which reports progress as plain lines."""
         self._waiting.append(job)
         self._start_waiting()
 
@@ -118,7 +131,8 @@ class LocalProcesses(Executor):
         try:
             future = worker.pool.submit(_run, job.for_worker(runtime))
         except BrokenProcessPool:
-            worker = _Worker(self._new_pool(sees), sees)
+            self._end(worker)
+            worker = self._new_worker(sees)
             future = worker.pool.submit(_run, job.for_worker(runtime))
         self._running[future] = (job, worker, lease)
 
@@ -133,25 +147,33 @@ class LocalProcesses(Executor):
         return finished
 
     def _take(self, sees: tuple[str, ...] | None) -> _Worker:
-        """Return the most recently idle process that sees these GPUs, else start a new one."""
+        """Return the most recently idle process that sees these GPUs, else start one.
+
+        If no more may start, the longest idle process ends first.
+        """
         for index in reversed(range(len(self._idle))):
             if self._idle[index].sees == sees:
                 return self._idle.pop(index)
         if len(self._idle) + len(self._running) >= self._num_processes:
-            self._idle.pop(0).pool.shutdown(wait=True)
-        return _Worker(self._new_pool(sees), sees)
+            self._end(self._idle.pop(0))
+        return self._new_worker(sees)
 
-    def _new_pool(self, sees: tuple[str, ...] | None) -> ProcessPoolExecutor:
+    def _new_worker(self, sees: tuple[str, ...] | None) -> _Worker:
         context = worker_context()
         receiver, sender = context.Pipe(duplex=False)
         relay = threading.Thread(target=self._relay, args=(receiver,), daemon=True)
         relay.start()
-        self._relays.append((relay, sender))
         start = WorkerStart(os.getpid(), sender, sees, dict(os.environ))
-        return ProcessPoolExecutor(1, context, start_worker, (start,))
+        pool = ProcessPoolExecutor(1, context, start_worker, (start,))
+        self._workers.append(_Worker(pool, sees, relay, sender))
+        return self._workers[-1]
+
+    def _end(self, worker: _Worker) -> None:
+        worker.end()
+        self._workers.remove(worker)
 
     def _relay(self, receiver: "Connection[str | Report, str | Report]") -> None:
-        """Pass on the lines and reports of a worker until it ends."""
+        """Pass on a worker's lines and reports until the pipe is closed."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 message = receiver.recv()
@@ -168,9 +190,12 @@ class LocalProcesses(Executor):
         return job, _outcome(future)
 
     def close(self) -> None:
-        """End all processes, even busy ones: journals and checkpoints of unfinished stages stay."""
+        """End all processes, even busy ones: journals and checkpoints of unfinished stages stay.
+
+        Busy processes get SECONDS_TO_END to save their work.
+        """
         if self._running:
-            processes = multiprocessing.active_children()
+            processes = [process for worker in self._workers for process in worker.processes]
             for process in processes:
                 process.terminate()
             end = time.monotonic() + SECONDS_TO_END
@@ -180,18 +205,17 @@ class LocalProcesses(Executor):
             finally:  # also at a second Ctrl-C
                 for process in processes:
                     process.kill()
-        for worker in (*self._idle, *(worker for _, worker, _ in self._running.values())):
-            worker.pool.shutdown(wait=True, cancel_futures=True)
-        for relay, sender in self._relays:
-            # A relay ends once its pipe has no writer.
-            sender.close()
-            relay.join(SECONDS_FOR_LAST_LINES)
+        for worker in self._workers:
+            worker.end()
 
 
 def executor(
     num_jobs: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
 ) -> AbstractContextManager[InProcess | LocalProcesses]:
-    """Open the executor for `--jobs`. Worker processes share `devices`; their output lines go to `say`."""
+    """Open the executor for `--jobs`: this process for one job, else worker processes.
+
+    Workers share `devices`; their output lines go to `say`.
+    """
     return nullcontext(InProcess()) if num_jobs == 1 else closing(LocalProcesses(num_jobs, say, devices))
 
 
@@ -201,7 +225,7 @@ def _to_standard_error(line: str) -> None:
 
 
 def _run(job: StageJob) -> JobOutcome:
-    """Run a job in a worker; at SIGTERM, the job saves its work and releases its leases first."""
+    """Run a job in a worker; at SIGTERM, save the work, release the leases, and end the process."""
     try:
         former = signal.signal(signal.SIGTERM, _interrupt)
         outcome = job.run()

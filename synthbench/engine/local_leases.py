@@ -8,6 +8,9 @@ from pathlib import Path
 from synthbench.base.durability import write_atomically
 from synthbench.engine.leases import CLEANING, RUN, HeldLease, StageBusyError, described, this_process
 
+SECONDS_OF_A_SEARCH = 0.5
+"""A lock that is held for longer is held by another clean-up, not by a search."""
+
 
 class LocalLeases:
     """File locks in a folder; a file beside each lock describes its holder."""
@@ -25,8 +28,9 @@ class LocalLeases:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         file, lock = self._file(name), self.folder / f"{name}.lock"
-        # Run names are unique, but a search for dead runs may lock one for a moment.
-        held = FileLock(lock, timeout=-1 if name.startswith(RUN) else 0)
+        # Run names are unique, but a search for dead runs or clean-ups may lock one for a moment.
+        most = -1 if name.startswith(RUN) else SECONDS_OF_A_SEARCH if name == CLEANING else 0
+        held = FileLock(lock, timeout=most)
         try:
             held.acquire()
         except Timeout:
@@ -46,8 +50,8 @@ class LocalLeases:
     def holder(self, name: str) -> str:
         """Return a description of the holder of a name, "" if free.
 
-        A holder that has locked the name, but not described itself yet, is overlooked. That is safe:
-        clean-ups look for runs later.
+        Overlooks a holder that has the lock but has not written its description yet. This is safe: clean-ups
+        look for runs later.
         """
         file = self._file(name)
         return _described(file) if file.exists() and self._is_held(self.folder / f"{name}.lock") else ""
@@ -87,7 +91,7 @@ class LocalLeases:
 
 
 def _described(file: Path) -> str:
-    """Describe a lock's holder from the file beside the lock."""
+    """Describe a lock's holder from the file beside the lock; "another process" if unreadable."""
     try:
         return described(file.read_bytes())
     except OSError:

@@ -14,7 +14,7 @@ from synthbench.engine.shared_leases import SECONDS_BETWEEN_LOOKS, SharedLeases
 
 @dataclass(frozen=True)
 class Locks:
-    """Coordinate processes that work in one store.
+    """Coordinates processes that work in one store.
 
     `here` are this machine's leases; a shared store also has `shared` leases. `say` reports the holder that a
     process waits for. `mark_used` sets the last use of a run's artifacts to now; `look_again` drops listings
@@ -63,7 +63,7 @@ class Locks:
                 leases.remove_dead()
 
     def remove_dead(self, identity: str) -> None:
-        """Remove a stage's lease if this process saw it expire: a new worker would wait for the expiry."""
+        """Remove a stage's dead lease from a shared store, so that no new worker waits for its expiry."""
         if self.shared is not None:
             with suppress(UserError):
                 self.shared.remove_dead(identity)
@@ -74,7 +74,10 @@ class Locks:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Block new runs; raises UserError if a run or another clean-up is active."""
+        """Block new runs; raises UserError if a run or another clean-up is active.
+
+        In a shared store, may wait until dead processes' leases have expired.
+        """
         leases = self.shared or self.here
         with ExitStack() as held:
             try:

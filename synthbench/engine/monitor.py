@@ -1,4 +1,4 @@
-"""What a run has done, what runs now, and the time left; several threads may ask."""
+"""A run's progress: finished stages, running stages, and the time left; several threads may read it."""
 
 import threading
 import time
@@ -89,7 +89,7 @@ class RunMonitor:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, needed: Collection[Stage]) -> None:
-        """Note which stages are to be computed."""
+        """Note which stages are to be computed; if any, call `before` first."""
         if needed:
             self.before()
         estimator = self.estimator_for(needed) if self.estimator_for is not None else None
@@ -121,13 +121,16 @@ class RunMonitor:
     def ended(
         self, stages: Sequence[Stage], executed: Collection[str], seconds: float, shared: Collection[str] = ()
     ) -> None:
-        """Note that stages ended, computed here or (`shared`) elsewhere, and learn how long they took."""
+        """Note that a group ended, and learn how long its stages took.
+
+        `executed` were computed here, in `seconds` together; `shared` elsewhere. Others failed or wait again.
+        """
         with self._lock:
             self._running.pop(stages[0].identity, None)
-            self._busy.pop(stages[0].identity, None)
             if self._missing is not None:
                 self._missing.difference_update(executed, shared)
             for stage in stages:
+                self._busy.pop(stage.identity, None)
                 self._reports.pop(stage.identity, None)
                 if stage.identity in executed and self._estimator is not None:
                     self._estimator.learn(stage, seconds / len(executed))
@@ -151,14 +154,14 @@ class RunMonitor:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The numbers of finished stages and of all stages."""
+        """The numbers of finished stages (computed, failed or left out) and of all stages."""
         with self._lock:
             running = sum(len(stages) for stages, _ in self._running.values())
             return self._total - len(self._waiting) - running, self._total
 
     @property
     def missing(self) -> frozenset[str] | None:
-        """The identities of the stages that have no artifact yet; None before they are known."""
+        """The identities of the stages that have no artifact yet; None before `begin`."""
         with self._lock:
             return None if self._missing is None else frozenset(self._missing)
 
@@ -198,13 +201,13 @@ class RunMonitor:
 
     @property
     def waits(self) -> str:
-        """Which stages other processes are computing, and which processes, as text."""
+        """The stages that other processes are computing, each with its process, as text."""
         with self._lock:
             return "; ".join(self._busy.values())
 
     @property
     def left(self) -> TimeLeft:
-        """The time that is left, if all processes are busy until the end."""
+        """The estimated time left, if all processes are busy until the end."""
         with self._lock:
             waiting, running = self._of(self._waiting.values()), list(self._running.values())
         seconds, is_least = waiting.seconds, waiting.is_least
@@ -222,7 +225,7 @@ class RunMonitor:
         return next((report for report in found if report is not None), None)
 
     def _by_own_count(self, stages: Sequence[Stage]) -> float | None:
-        """Extrapolate a group's remaining seconds from its own reports; None if there are too few.
+        """Extrapolate a group's remaining seconds from its own reports; None if they show no progress yet.
 
         The first report is only the starting point: its units include loading, or come from a former run.
         """

@@ -1,4 +1,4 @@
-"""Objects that machines share, bytes by key; and their implementation in a network folder."""
+"""Objects that machines share (bytes by key), and their implementation in a network folder."""
 
 import errno
 import os
@@ -40,7 +40,7 @@ class ListedObject:
 
 
 def first_bytes(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Yield the first `most` bytes."""
+    """Yield the first `most` bytes of these parts."""
     for part in parts:
         yield part[:most]
         most -= len(part)
@@ -51,8 +51,8 @@ def first_bytes(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
 class FolderObjects:
     """Objects as files below a folder of a network file system; `PatientObjects` documents the methods.
 
-    A file is first written under a temporary name. A hard link then creates the final name, and fails if it
-    exists. This is atomic on NFS without locks.
+    A file is first written under a temporary name. `write` then renames the file. `create` makes a hard link
+    of the final name, which fails if the name exists. Both are atomic on NFS without locks.
 
     Methods raise UserError if the store refuses, UnavailableError if it can't be reached. All may be retried:
     a repeated request has no second effect, even if only its reply was lost.
@@ -104,7 +104,7 @@ class FolderObjects:
                     yield part
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects below a prefix."""
+        """Yield the objects below a prefix, in no order."""
         waiting = [self.root / prefix]
         while waiting:
             with self._errors(), suppress(*_GONE):
@@ -118,7 +118,7 @@ class FolderObjects:
                             yield ListedObject(key, status.st_size, status.st_mtime)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; leave the files of file managers and network file systems (`is_stray`)."""
+        """Delete objects and emptied folders; skip the files of file managers and NFS (`is_stray`)."""
         with self._errors():
             for key in keys:
                 file = self._file(key)
@@ -164,7 +164,7 @@ class FolderObjects:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the file system's errors into one line each."""
+        """Turn the file system's errors into UserErrors of one line, except FileNotFoundError."""
         try:
             yield
         except FileNotFoundError:

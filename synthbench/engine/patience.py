@@ -35,7 +35,7 @@ Objects = FolderObjects | CloudObjects
 
 @dataclass(frozen=True)
 class Patience:
-    """The retry limits, and the clock."""
+    """The retry limits in seconds, and the clock."""
 
     seconds: float = SECONDS
     seconds_at_first: float = SECONDS_AT_FIRST
@@ -44,9 +44,10 @@ class Patience:
 
 
 class PatientObjects:
-    """Objects with retries while their store is unavailable. `say` reports each outage once.
+    """Objects whose requests are retried while the store is unavailable.
 
-    Methods raise UserError if the store refuses, UnavailableError if it stays unreachable.
+    Methods raise UserError if the store refuses, UnavailableError if it stays unreachable. `say` reports each
+    outage once, after some seconds.
     """
 
     def __init__(
@@ -74,8 +75,7 @@ class PatientObjects:
         return found
 
     def probe(self) -> None:
-        """Check that objects can be written, listed and read, and that no existing object can be created
-        again.
+        """Check that objects can be created only once, listed, read and deleted.
 
         Raises UserError if not, since leases and commits depend on this.
         """
@@ -110,9 +110,9 @@ class PatientObjects:
         return self._ask(lambda: b"".join(first_bytes(self.inner.parts(key), MOST_BYTES + 1)))
 
     def checked(self, key: str, parse: Callable[[bytes], Answer]) -> Answer:
-        """Return what `parse` makes of an object's content; raises FileNotFoundError.
+        """Return an object's content, converted by `parse`; raises FileNotFoundError.
 
-        If `parse` raises DamagedFileError, the network may have truncated the reply: it is read again.
+        If `parse` raises DamagedFileError, the network may have truncated the reply: reads up to TRIES times.
         """
         for _ in range(TRIES - 1):
             with suppress(DamagedFileError):

@@ -1,4 +1,4 @@
-"""The stages of an experiment, the runs that need them, and the state of both: cached, to run, stale."""
+"""The stages of an experiment, the runs that need them, and each stage's state: cached, to run, stale ..."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -50,7 +50,7 @@ class Plan:
     """All runs of an experiment; `stages` holds each identity once, inputs first.
 
     `not_at_hand`: messages on missing data or models, each with the sources concerned. `unsure`: identities
-    that depend on these; in a run the stages will have other identities.
+    that depend on the missing data; in a run, these stages will have other identities.
     """
 
     experiment: Experiment
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def targets(self) -> list[Stage]:
-        """The stages whose artifacts the run has to produce."""
+        """The stages whose artifacts a run has to produce, each once."""
         found = [stage for run in self.runs for stage in run.ends]
         return list({stage.identity: stage for stage in found}.values())
 
@@ -82,14 +82,14 @@ class StageStatus:
 
     @property
     def is_to_run(self) -> bool:
-        """Return whether a run computes the stage."""
+        """Return whether a run computes the stage; True if unknown."""
         return self.state not in ("cached", "not needed")
 
 
 def statuses(plan: Plan, store: Store) -> list[StageStatus]:
     """Return the state of every stage, inputs first. Read-only, even if artifacts are damaged.
 
-    The state is "unknown" if the identity depends on missing data or models.
+    The state of a needed stage is "unknown" if the identity depends on missing data or models.
     """
     known: dict[str, str] = {}
     with suppress(DamagedFileError):  # a run reports the damage and rewrites the addresses
@@ -123,7 +123,10 @@ def _state(
     begun: Collection[str],
     earlier: Mapping[str, tuple[State, str]],
 ) -> tuple[State, str]:
-    """Return a stage's state; `old`: the last run's identity at its address, `earlier`: inputs' states."""
+    """Return a stage's state, and why.
+
+    `old`: the last run's identity at the stage's address, None if unknown. `earlier`: the inputs' states.
+    """
     identity = stage.identity
     if store.has(identity):
         try:
@@ -148,7 +151,7 @@ def needed_by(run: PlannedRun) -> set[str]:
 
 
 def of_rows(plan: Plan, found: Sequence[StageStatus]) -> dict[str, list[StageStatus]]:
-    """Return the states of each row's stages; a stage that rows share is in each of them."""
+    """Return each row's label -> its stages' states, in no order; rows may share stages."""
     needed: dict[str, set[str]] = {}
     for run in plan.runs:
         needed.setdefault(run.variant.label, set()).update(needed_by(run))

@@ -20,13 +20,19 @@ SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 def repeating(
     call: Callable[[], object], pause: Callable[[], float], at_end: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """While the block runs, call a function after each pause, in a thread; then call `at_end` there."""
+    """Call a function in a thread after each pause (in seconds) while the block runs.
+
+    At the end, the thread calls `at_end`, even if a call has failed, after which there are no more calls.
+    """
     is_over = threading.Event()
 
     def repeat() -> None:
-        while not is_over.wait(pause()):
-            call()
-        at_end()
+        try:
+            while not is_over.wait(pause()):
+                call()
+        finally:
+            is_over.wait()
+            at_end()
 
     thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
@@ -71,7 +77,7 @@ class PlainProgress:
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Print a line every half minute while the task runs."""
+        """Open a task; print a line when it advances, at most every half minute."""
         yield _PlainTask(self, description, total)
 
     def say(self, message: str) -> None:
@@ -111,7 +117,7 @@ def progress_for_people(
 ) -> "QuietProgress | PlainProgress | RichProgress":
     """Return bars if standard error is a terminal, else plain lines; with `is_quiet`, neither.
 
-    Bars show the running stages, so only `is_verbose` prints a line for each start, too.
+    Plain lines name each stage at its start. Bars show the running stages, so only `is_verbose` adds lines.
     """
     if is_quiet:
         return QuietProgress()
@@ -140,7 +146,10 @@ def about(progress: Progress, stage: str) -> Progress:
 
 
 class StageProgress:
-    """Progress that also reports the outermost task to `tell`: the units done, and their total."""
+    """Progress that also reports the outermost task to `tell`: the units done, and their total.
+
+    Reports come when the task advances, at most every half second.
+    """
 
     def __init__(self, progress: Progress, tell: Callable[[int, int], None]) -> None:
         self.say = progress.say
@@ -148,7 +157,7 @@ class StageProgress:
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Open a task; report 0 of 0 units at its end."""
+        """Open a task; report 0 of 0 units when the outermost task ends."""
         self._depth += 1
         try:
             with self._progress.task(description, total) as task:

@@ -35,8 +35,8 @@ NeedsOf = Callable[[Stage, float], Needs]
 class RayCluster(Executor):
     """Runs jobs on a cluster's nodes; stages that ask an LLM or read sources run on this machine.
 
-    So one machine writes answers and ledger, and only this machine needs the data. If a job's worker is lost,
-    the job restarts, up to `runtime.retries` times. Losses of the whole node count only after
+    So one machine writes LLM answers and the ledger, and only this machine needs the data. If a job's worker
+    is lost, the job restarts, up to `runtime.retries` times. Losses of the whole node count only after
     `MOST_NODES_LOST`.
     """
 
@@ -61,7 +61,7 @@ class RayCluster(Executor):
     def check_fit(self, stages: Iterable[Stage], say: Callable[[str], None]) -> None:
         """Raise UserError with a line for each set of resources that fits no node, naming a stage.
 
-        With `runtime.wait_for_nodes_s`, only tell `say` what the run waits for.
+        If `runtime.wait_for_nodes_s` is set, only report to `say` which nodes the run waits for.
         """
         wrong: dict[Needs, Stage] = {}
         for stage in stages:
@@ -87,7 +87,7 @@ class RayCluster(Executor):
 
     @property
     def capacity(self) -> int:
-        """The number of further jobs that Ray accepts."""
+        """The number of further jobs accepted now, by the cores of the usable nodes."""
         cores = int(sum(node.cpus for node in self._nodes.usable))
         most = max(LEAST_JOBS, JOBS_PER_CORE * cores)
         return max(0, most - len(self._workers) - len(self._beside))
@@ -103,7 +103,7 @@ class RayCluster(Executor):
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs: at least one if any is unfinished; with `seconds`, look only once."""
+        """Return finished jobs: at least one if any is unfinished; with `seconds`, perhaps none."""
         while self._workers or self._beside:
             finished = self._given_up() if self._nodes.look() else []
             self._servers.tend()
@@ -157,7 +157,7 @@ class RayCluster(Executor):
         return [(job, outcome) for job, outcome in outcomes if outcome is not None]
 
     def _outcome(self, sent: Sent, how: JobOutcome | Refusal | Loss) -> JobOutcome | None:
-        """Return a job's outcome, None if it restarts because it was refused, or its worker was lost."""
+        """Return a job's outcome, None if the job restarts: a node refused it, or its worker was lost."""
         if isinstance(how, JobOutcome):
             return how
         if isinstance(how, Refusal):
@@ -207,7 +207,7 @@ class _ProgressReports:
         self._asked: Any = None
 
     def actor(self) -> Any:  # noqa: ANN401 - Ray's
-        """Return the actor that collects the reports; it runs on the driver's node, which is not removed."""
+        """Return the actor that collects the reports, on the driver's node, which is not removed."""
         if self._actor is None:
             import ray
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -217,7 +217,7 @@ class _ProgressReports:
         return self._actor
 
     def pass_on(self) -> None:
-        """Ask for new reports now and then, without waiting for them."""
+        """Pass on reports that have arrived, or request new ones every few seconds; never wait."""
         if self._asked is None:
             if self._actor is not None and time.monotonic() - self._asked_at > SECONDS_BETWEEN_REPORTS:
                 self._asked, self._asked_at = self._actor.taken.remote(), time.monotonic()
@@ -251,10 +251,10 @@ def ray_cluster(
     """Connect to the cluster and yield an executor for it and for `num_here` processes of this machine.
 
     `needs` returns a stage's resources. `folder`, if there is one, must be visible to all nodes. `say`
-    reports nodes that join or go.
+    reports nodes that join, go or are refused. Disconnects from Ray at the end.
 
-    Raises UserError if there is no cluster, if a node has other code or can't see the folder, or if a stage
-    fits no node.
+    Raises UserError if Ray is not installed, if there is no cluster, if a node has other code or can't see
+    the folder, or if a stage fits no node and the run does not wait for one.
     """
     try:
         import ray

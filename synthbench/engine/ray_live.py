@@ -46,13 +46,14 @@ class LiveNodes:
 
     @property
     def usable(self) -> list[Node]:
-        """The nodes that are alive and not refused."""
+        """The nodes that are alive and not refused, even if their check has not ended."""
         return [node for node in self.alive if node.identity not in self.refused]
 
     def check(self) -> None:
         """Ask all nodes for their code and folder, and wait for the answers.
 
-        Raises UserError with a line for each node that has other code, or does not see the folder.
+        Raises UserError with a line for each fault: other code, no access to the folder, useless locks, or no
+        answer in time.
         """
         self._look()
         problems: list[str] = []
@@ -97,7 +98,7 @@ class LiveNodes:
                 self._asked[ask(self._marker)] = (node, self._looked)
 
     def _answers(self, wait_s: float) -> list[str]:
-        """Take the answers that have come, refuse nodes with a fault, and return the faults."""
+        """Wait at most `wait_s` seconds for answers, refuse nodes with a fault, and return the faults."""
         import ray
 
         if not self._asked:

@@ -32,13 +32,13 @@ class Needs:
         return f"{self.cpus} CPU core{'s' * (self.cpus > 1)}{gpus}, {self.memory_gb:g} GB of memory"
 
     def fit(self, node: "Node") -> bool:
-        """Return whether these resources fit an idle node."""
+        """Return whether the node, when idle, has these resources."""
         return self.cpus <= node.cpus and self.gpus <= node.gpus and self.memory_gb <= node.memory_gb
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the cluster, with its total resources."""
+    """A node of the cluster, with its total resources, free or not."""
 
     identity: str
     name: str
@@ -89,9 +89,9 @@ _HOW_TO_START = "Start one by `ray start --head`, or leave out the address to us
 
 @contextmanager
 def _raw_lines_dropped() -> Iterator[None]:
-    """Hide what Ray's C++ code writes to standard error while it connects.
+    """Hide the lines that Ray's C++ code writes to standard error while connecting.
 
-    The error contains all of it, and Python's logging can't filter it.
+    Ray's exception contains these lines, and Python's logging can't filter them.
     """
     sys.stderr.flush()
     kept = os.dup(2)
@@ -114,9 +114,9 @@ def _check_cluster(address: str) -> None:
     """Raise UserError unless a gRPC server such as Ray's listens; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), SECONDS_TO_CONNECT) as connection:
+        with socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT) as connection:
             connection.sendall(_HTTP_2)
-            frame = connection.recv(9)
+            frame = connection.makefile("rb").read(4)
     except (OSError, ValueError) as error:
         raise UserError(f"no Ray cluster at '{address}': {error}. {_HOW_TO_START}") from None
     if len(frame) <= 3 or frame[3] != _SETTINGS:
@@ -144,7 +144,10 @@ def nodes_alive() -> list[Node]:
 
 
 def remote(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - Ray's
-    """Return a Ray remote function; workers import it by name."""
+    """Return a function that starts a function as a Ray task, or a class as an actor, with these options.
+
+    Workers import the function or class by name.
+    """
     import ray
 
     called: Callable[..., Any] = ray.remote(function).options(**options).remote

@@ -1,8 +1,8 @@
-"""Servers of local models on a Ray cluster: actors that hold GPUs and start the program on their node.
+"""Servers of local models on a Ray cluster: actors that hold GPUs and start server programs.
 
 A process that asks a local model requests its server in a file of the run's folder (`llm/server.py`). The
-driver locks that file, starts the actors, and writes their addresses into it. It ends the actors when no
-running stage asks the model any more, so that other stages get the GPUs.
+driver locks that file, starts the actors, and writes their addresses into the file. The driver ends the
+actors when no running stage asks the model any more, so that other stages get the GPUs.
 """
 
 import asyncio
@@ -53,16 +53,16 @@ class ModelServer:
         return f"http://{host}:{forwarded(host, urlsplit(address).port or 0)}/v1"
 
     def watch(self) -> None:
-        """Return when the server has ended."""
+        """Wait until the server has ended."""
         while self._backend.is_running():
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def forwarded(host: str, port: int) -> int:
-    """Forward connections to a free port of `host` to a port of this machine's loopback; return the free one.
+    """Forward connections from a free port of `host` to this machine's loopback; return the free port.
 
-    Programs listen on the loopback alone. A thread forwards until the process ends. Raises OSError if `host`
-    is no address of this machine.
+    `port` is the loopback's: server programs listen there alone. A thread forwards until the process ends.
+    Raises OSError if `host` is no address of this machine.
     """
     listening = socket.create_server((host, 0))
 
@@ -164,7 +164,7 @@ class RayServers:
         service.num_stages += 1
 
     def end(self, endpoint: Endpoint) -> None:
-        """Note the end of such a stage; the last one ends the LLM's servers."""
+        """Note the end of a stage that may ask this LLM; after the last one, end the servers."""
         file = server_file(endpoint)
         service = self._services[file]
         service.num_stages -= 1
@@ -178,7 +178,7 @@ class RayServers:
 
     @property
     def needs(self) -> set[Needs]:
-        """The resources of the requested servers."""
+        """The resources of the requested servers, without those that failed."""
         found = (service.servers for service in self._services.values())
         return {servers.needs for servers in found if servers is not None and servers.replicas}
 

@@ -68,7 +68,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A node that refused a job, since its code differs from the driver's; `problem` names both."""
+    """A node that refused a job, since its code differs from the driver's; `problem` names both versions."""
 
     node: str
     problem: str
@@ -81,7 +81,7 @@ class Reports:
         self._latest: dict[str, tuple[int, int]] = {}
 
     def tell(self, identity: str, done: int, total: int) -> None:
-        """Take a stage's progress: the units done, and their total."""
+        """Record a stage's progress: the units done, and their total."""
         self._latest[identity] = (done, total)
 
     def taken(self) -> Mapping[str, tuple[int, int]]:
@@ -95,8 +95,8 @@ class RayWorkers:
 
     Ray ends a process with a GPU after its task, since it could not use another GPU later. So shards that
     take a GPU go to actors, which keep GPU and model between shards of a stage. Each waiting shard requests
-    an actor. The first actor with a GPU runs the waiting shards one after another, and ends when none waits.
-    So no actor holds a GPU idle.
+    an actor. An actor that gets a GPU runs waiting shards one after another, and ends when none waits. So no
+    actor holds a GPU idle.
 
     `reports` returns the actor that collects progress. `avoided` are the ids of nodes that get no job.
     """
@@ -137,7 +137,7 @@ class RayWorkers:
             self._running[task(sent.packed(), own_code(), self._reports())] = (sent, None)
 
     def give_up(self, sent: Sent) -> None:
-        """Cancel a job that waits for a node."""
+        """Cancel a job that waits for a node or runs."""
         import ray
 
         for reference, (each, actor) in list(self._running.items()):
@@ -149,7 +149,7 @@ class RayWorkers:
         end(self._asked_for.pop(self._last_asked(sent.purpose))[1])
 
     def ended(self) -> Iterator[tuple[Sent, JobOutcome | Refusal | Loss]]:
-        """Yield finished jobs, after a short wait at most."""
+        """Yield jobs that finished, were refused or lost their worker; wait SECONDS_BETWEEN_LOOKS at most."""
         import ray
 
         if not self:
@@ -193,7 +193,7 @@ class Keeper:
         """Do nothing: returning proves that the actor has its resources."""
 
     def run_job(self, sent: bytes, code: str, reports: Any) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
-        """Run a job."""
+        """Run a job as the function `run_job` does."""
         return run_job(sent, code, reports)
 
     def __repr__(self) -> str:
@@ -202,7 +202,7 @@ class Keeper:
 
 
 def run_job(sent: bytes, code: str, reports: Any = None) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
-    """Run a job on this node; a Refusal if its code differs from the driver's `code`."""
+    """Run a job on this node; return a Refusal if the node's code differs from the driver's `code`."""
     if own_code() != code:
         import ray
 
@@ -218,7 +218,7 @@ def run_job(sent: bytes, code: str, reports: Any = None) -> JobOutcome | Refusal
 
 
 def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
-    """Return a call's result, or the Loss of its worker."""
+    """Return a call's result, or a Loss for any error of Ray's."""
     import ray
     from ray.exceptions import RayError
 

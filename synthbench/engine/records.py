@@ -1,4 +1,4 @@
-"""Validates names and records read from a store, since a store's content may be foreign."""
+"""Validates names and records read from a store, since other programs may have written them."""
 
 import re
 import unicodedata
@@ -22,7 +22,8 @@ _ATTEMPT_FILE = linear_pattern(r"attempts/([0-9a-f]{64})/([0-9a-z]{1,32})/(.+)",
 
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
-_Identity = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Identity = Annotated[str, Field(pattern=f"^{_IDENTITY.pattern}$")]
+"""A well-formed identity in a stored file: a SHA-256 in hex."""
 
 
 class _Stored(BaseModel):
@@ -32,7 +33,7 @@ class _Stored(BaseModel):
 class _StoredFile(_Stored):
     size: _Count
     mtime_ns: _Count
-    sha256: _Identity
+    sha256: Identity
 
 
 class _StoredSpec(_Stored):
@@ -40,7 +41,7 @@ class _StoredSpec(_Stored):
     component: str | None = None
     config: dict[Any, Any] = {}
     outside: dict[str, str] = {}
-    inputs: dict[str, _Identity] = {}
+    inputs: dict[str, Identity] = {}
     code: dict[str, dict[str, str]] = {}
 
 
@@ -72,13 +73,13 @@ def is_identity(name: object) -> bool:
 
 
 def committed_identity(key: str) -> str | None:
-    """Parse the key of an artifact's commit; None for other keys."""
+    """Return the identity in the key of an artifact's commit; None for other keys."""
     found = _COMMIT.fullmatch(key)
     return None if found is None else found[2]
 
 
 def attempt_of(key: str) -> tuple[str, str] | None:
-    """Parse identity and attempt from the key of an attempt's file; None for other keys."""
+    """Return identity and attempt in the key of an attempt's file; None for other keys and stray files."""
     found = _ATTEMPT_FILE.fullmatch(key)
     return None if found is None or is_stray(key.rpartition("/")[2]) else (found[1], found[2])
 
@@ -94,7 +95,7 @@ def artifact_key(identity: str) -> str:
 
 
 def parsed_record(content: bytes, *, is_shared: bool) -> dict[str, Any]:
-    """Parse an artifact's record; raises DamagedFileError."""
+    """Parse and validate an artifact's record; raises DamagedFileError."""
     # In local stores, earlier versions recorded the files last.
     record = unseal(content, is_of_earlier_version=lambda found: not is_shared and list(found)[-1] == "files")
     if fault := fault_of(record, is_shared=is_shared):
@@ -109,7 +110,7 @@ def check_size(identity: str, name: str, recorded: Mapping[str, Any], size: int)
 
 
 def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
-    """Return the fault of an artifact's record, "" if it has none.
+    """Return the fault of an artifact's record (a predicate), "" if there is none.
 
     A shared store's record must also name the committed attempt.
     """

@@ -17,7 +17,7 @@ LAYOUT = 3
 
 
 class ResultCache:
-    """Caches JSON values by key. Increment `version` if the same data would give other values."""
+    """Caches JSON values by key. Increment `version` when a change of code alters the values."""
 
     def __init__(self, artifacts: Artifacts, version: int) -> None:
         self._artifacts = artifacts
@@ -27,7 +27,7 @@ class ResultCache:
         """Return the cached value of a key, else compute and cache it.
 
         The value stays cached while all artifacts in `of` (their identities) are in the store. Damaged values
-        are reported and recomputed. On a full disk nothing is cached.
+        are reported and recomputed. If the disk is full or read-only, nothing is cached.
         """
         file = self.file(*key)
         try:
@@ -49,7 +49,7 @@ class ResultCache:
 
 
 def remove_orphans(store: Store) -> None:
-    """Remove damaged values, and those whose artifacts are gone from the store."""
+    """Remove cached values that are damaged or whose artifacts are not all in the store."""
     for file in (store.root / FOLDER).glob("*.json"):
         with suppress(FileNotFoundError, DamagedFileError):
             if all(map(store.has, read_sealed(file)["of"])):

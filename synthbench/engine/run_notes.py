@@ -1,7 +1,7 @@
 """A run's note in its store: progress, failures and costs, which `status` shows on any machine.
 
-A note is an object `runs/<name of the run's lease>.json`, which the run rewrites while it goes on. Nothing
-depends on it: it may be missing, old or damaged. Readers don't trust it: others may write to the store.
+A note is an object `runs/<name of the run's lease>.json`. The run rewrites its note about every 20 s. Nothing
+depends on a note: it may be missing, old or damaged. Readers validate notes: others may write to the store.
 """
 
 import os
@@ -30,9 +30,10 @@ MOST_CHARACTERS = 300
 class RunNote(BaseModel):
     """A run's report on itself. Times are in seconds since 1970, by the clock of the run's machine.
 
-    `told` is the time of the report. `left` is the time left, in words. `failures` has a line for each of the
-    first failed stages. `usd` and `tokens` are what the experiment has spent on LLMs so far; requests in
-    flight count with their expected cost. `end` says how the run ended; "" while it goes on.
+    `told` is the time of the report. `done` and `total` count stages. `left` is the time left, in words.
+    `failures` has a line for each of the first 20 failed stages. `usd` and `tokens` are the experiment's
+    spending on LLMs so far (0 if unreadable); requests in flight count with their expected maximum. `end` is
+    "ended", "stopped" after an error or Ctrl-C, or "" while the run goes on or after a kill.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,7 +65,8 @@ def telling(
     """Keep the note of the run `name` up to date within the block; at its end, note how the run ended.
 
     A run that computes nothing leaves all notes as they are. The first note replaces the notes of the
-    experiment's earlier runs, unless these still go on. A store that refuses notes does not disturb the run.
+    experiment's earlier runs, unless these still go on. Neither a store that refuses notes nor an invalid
+    note disturbs the run.
     """
     objects, began = objects_of(store), time.time()
     has_told = False
@@ -80,23 +82,23 @@ def telling(
         failures, usd, tokens = monitor.failures, 0.0, 0
         with suppress(UserError):
             usd, tokens = spent()
-        note = RunNote(
-            experiment=experiment[:MOST_CHARACTERS],
-            host=socket.gethostname()[:MOST_CHARACTERS],
-            pid=os.getpid(),
-            began=began,
-            told=time.time(),
-            done=done,
-            total=total,
-            left=str(monitor.left),
-            tasks=tuple(monitor.tasks[:MOST_TASKS]),
-            num_failed=len(failures),
-            failures=tuple(line[:MOST_CHARACTERS] for line in failures[:MOST_FAILURES]),
-            usd=usd,
-            tokens=tokens,
-            end=end,
-        )
-        with suppress(UserError):
+        with suppress(UserError, ValidationError):
+            note = RunNote(
+                experiment=experiment[:MOST_CHARACTERS],
+                host=socket.gethostname()[:MOST_CHARACTERS],
+                pid=os.getpid(),
+                began=began,
+                told=time.time(),
+                done=done,
+                total=total,
+                left=str(monitor.left),
+                tasks=tuple(monitor.tasks[:MOST_TASKS]),
+                num_failed=len(failures),
+                failures=tuple(line[:MOST_CHARACTERS] for line in failures[:MOST_FAILURES]),
+                usd=usd,
+                tokens=tokens,
+                end=end,
+            )
             objects.write(f"{FOLDER}{name}.json", note.model_dump_json().encode())
 
     def pause() -> float:
@@ -112,7 +114,10 @@ def telling(
 
 
 def notes(store: Store) -> dict[str, RunNote]:
-    """Return the readable notes of a store: name of the run's lease -> note."""
+    """Return the readable notes of a store: name of the run's lease -> note.
+
+    Raises UserError if the store can't be listed.
+    """
     objects = objects_of(store)
     found: dict[str, RunNote] = {}
     for entry in sorted(objects.list(FOLDER), key=lambda entry: entry.key):
@@ -124,7 +129,7 @@ def notes(store: Store) -> dict[str, RunNote]:
 
 
 def forget(store: Store, experiments: Collection[str]) -> None:
-    """Remove all notes of these experiments."""
+    """Remove all notes of these experiments; raises UserError if the store can't be used."""
     _remove(store, [name for name, note in notes(store).items() if note.experiment in experiments])
 
 
@@ -134,7 +139,7 @@ def objects_of(store: Store) -> Objects:
 
 
 def _remove_earlier(store: Store, experiment: str) -> None:
-    """Remove the notes of the experiment's runs that have ended or were killed."""
+    """Remove the notes of the experiment's runs that have ended or hold no lease; ignores store errors."""
     with suppress(UserError):
         running = {name for name, _, _ in store.locks.held()}
         found = {name: note for name, note in notes(store).items() if note.experiment == experiment}

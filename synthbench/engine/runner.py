@@ -31,9 +31,10 @@ UsableStages = dict[tuple[str, bool], bool]
 class RunReport:
     """The outcome of a run's `num_needed` missing stages.
 
-    Other processes computed the `shared` stages. `pending` stages wait for an LLM's batch. `held_up` stages
+    This run computed the `executed` stages, other processes the `shared` ones. `failed` and `pending` map
+    identities to stages with their messages; `pending` stages wait for an LLM's batch. `held_up` stages
     depend on pending ones, `skipped` stages on failed ones. `is_data_faulty`: the data are invalid, so
-    nothing was generated or trained.
+    nothing was generated or trained. `only_user_errors`: no stage failed by an unexpected exception.
     """
 
     num_needed: int = 0
@@ -48,7 +49,7 @@ class RunReport:
 
     @property
     def failure_lines(self) -> tuple[str, ...]:
-        """The errors, a line for each failed stage."""
+        """A line for each failed stage: its name and the last line of its error."""
         return tuple(failure_line(stage, lines) for stage, lines in self.failed.values())
 
     @property
@@ -57,7 +58,7 @@ class RunReport:
         return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
 
     def add(self, later: "RunReport") -> None:
-        """Add the report of a later part of the same run."""
+        """Add the report of a later part of the same run; `is_data_faulty` stays unchanged."""
         self.num_needed += later.num_needed
         self.executed += later.executed
         self.shared += later.shared
@@ -67,17 +68,11 @@ class RunReport:
         self.pending |= later.pending
         self.only_user_errors &= later.only_user_errors
 
-    @property
-    def num_settled(self) -> int:
-        """The number of settled stages: computed, shared, failed, skipped, pending or held up."""
-        done = len(self.executed) + len(self.shared)
-        return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
-
 
 def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
-    """Return the identities of stages that match `--force` patterns, and of all that depend on them.
+    """Return the identities of stages that match `--force` patterns, of their shards and of all dependents.
 
-    A pattern is a kind ("train"), or a shell glob over "kind label" as `plan` prints it.
+    A pattern is a kind ("train"), "kind label" as `plan` prints it, or a shell glob over "kind label".
     Raises UserError if a pattern matches nothing.
     """
     chosen: set[str] = set()
@@ -85,7 +80,7 @@ def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
         found = {
             identity
             for identity, stage in plan.stages.items()
-            if pattern == stage.kind or fnmatch.fnmatchcase(str(stage), pattern)
+            if pattern in (stage.kind, str(stage)) or fnmatch.fnmatchcase(str(stage), pattern)
         }
         if not found:
             kinds = {stage.kind for stage in plan.stages.values()}
@@ -122,10 +117,10 @@ class Runner:
     def needed(
         self, plan: Plan, forced: Collection[str] = (), also: Iterable[Stage] = ()
     ) -> dict[str, Stage]:
-        """Return the stages to be computed, inputs first; report and discard damaged artifacts.
+        """Return identity -> stage to be computed, inputs first; report and discard damaged artifacts.
 
-        `forced` and `also`: as in `run`. Damaged artifacts are recomputed even if no target needs them, since
-        results are collected from them.
+        `forced` and `also`: as in `run`. The plan's damaged artifacts are recomputed even if no target needs
+        them, since the results may show their content.
         """
         known: UsableStages = {}
         needed = self._missing([*plan.targets, *also], forced, known)
@@ -160,7 +155,10 @@ class Runner:
         return {stage.identity: stage for stage in found}
 
     def _usable(self, stage: Stage, known: UsableStages, *, thorough: bool) -> bool:
-        """Return whether the artifact is whole; for a select stage, also whether its chosen model is."""
+        """Return whether the artifact is whole; for a select stage, also whether the chosen model is.
+
+        If the chosen model is gone, the select stage's artifact is discarded.
+        """
         key = (stage.identity, thorough)
         if key not in known:
             known[key] = self._is_whole(stage, thorough=thorough)
@@ -171,7 +169,7 @@ class Runner:
         return known[key]
 
     def _discard_choice(self, stage: Stage) -> None:
-        """Discard a select stage's artifact if its model is gone and no other process is recomputing it."""
+        """Discard a select stage's artifact if the chosen model is gone and no other process holds it."""
         with (
             contextlib.suppress(StageBusyError, ArtifactDamagedError),
             self.store.locks.stage(stage.identity, str(stage)),
@@ -187,7 +185,10 @@ class Runner:
             return self._is_whole_after_all(stage, damage, thorough=thorough)
 
     def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
-        """Return whether the artifact exists; raises ArtifactDamagedError."""
+        """Return whether the artifact exists; raises ArtifactDamagedError if it is damaged.
+
+        If `thorough`, all files are fetched and hashed, and their content is validated.
+        """
         if not self.store.has(stage.identity):
             return False
         self.store.check(stage.identity, thorough=thorough)
@@ -245,15 +246,20 @@ class Runner:
         self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
 
     def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> RunReport:
-        """Recompute a damaged artifact, or one that its stage can't have written, with its missing inputs."""
+        """Recompute an artifact that is damaged or that its stage can't have written, and missing inputs.
+
+        If another process holds the stage, nothing is discarded; once that process is done, the stage runs.
+        """
         if not damage.is_foreign:
-            self._is_whole(stage, thorough=True)
+            is_whole = self._is_whole(stage, thorough=True)
         else:
             # Its checksums match, so a check would not find the fault.
+            is_whole = False
             with contextlib.suppress(StageBusyError), self.store.locks.stage(stage.identity, str(stage)):
                 self.store.discard(stage.identity)
                 self._say_damaged(stage, damage)
-        return self._compute(self._missing([stage], (), {}))
+        again = set() if is_whole or not self.store.has(stage.identity) else {stage.identity}
+        return self._compute(self._missing([stage], again, {}), again)
 
     def _compute(
         self,
@@ -280,7 +286,7 @@ class Runner:
         return report
 
     def _check_llms(self, stages: Iterable[Stage]) -> None:
-        """Raise UserError with a line for each LLM that can't answer.
+        """Raise UserError, with the messages of all LLMs that can't answer.
 
         Looks up the model at its endpoint, or the server's program if the run starts the server.
         """
@@ -295,7 +301,7 @@ class Runner:
             raise UserError(*messages)
 
     def _check(self, stages: Mapping[str, Stage], report: RunReport) -> None:
-        """Let each stage check its sources, which have been read by now."""
+        """Let each stage check its sources, which have been read by now; add failures to the report."""
         for identity, stage in stages.items():
             given = {
                 name: fetch(self.store, source.identity)
@@ -331,7 +337,8 @@ class Runner:
                         self._say_held(group, (holder, "asks an LLM"), said)
                         held.append(group)
                         continue
-                position = (report.num_settled + num_running + 1, report.num_needed)
+                num_settled, num_needed = self.monitor.counts
+                position = (num_settled + num_running + 1, num_needed)
                 num_running += len(group)
                 self.monitor.started(group)
                 self.executor.submit(self._job(group, again, position))
@@ -386,9 +393,10 @@ class Runner:
 
     def _account(self, job: StageJob, outcome: JobOutcome, report: RunReport, schedule: Schedule) -> None:
         by_identity = {stage.identity: stage for stage in job.stages}
-        schedule.finish((*outcome.executed, *outcome.shared))
+        there = {*outcome.executed, *outcome.shared}
+        schedule.finish(there)
         for stage in job.stages:
-            if stage.identity in outcome.executed:
+            if stage.identity in there:
                 continue
             if outcome.pending:
                 report.pending[stage.identity] = (stage, outcome.pending)
@@ -396,8 +404,8 @@ class Runner:
                 report.failed[stage.identity] = (stage, outcome.error)
                 self.monitor.failed(stage, outcome.error)
                 report.only_user_errors &= outcome.is_user_error
-        absent = by_identity.keys() - {*outcome.executed, *outcome.shared}
-        self._skip(schedule.drop(absent), report.held_up if outcome.pending else report.skipped)
+        dropped = schedule.drop(by_identity.keys() - there)
+        self._skip(dropped, report.held_up if outcome.pending else report.skipped)
         report.executed += [by_identity[identity] for identity in outcome.executed]
         for identity in outcome.shared:
             report.shared.append(by_identity[identity])

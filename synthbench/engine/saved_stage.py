@@ -1,4 +1,4 @@
-"""A stage's unfinished work, and its copy in a shared store (for its objects, see `shared_work`)."""
+"""A stage's unfinished work, and its copy in a shared store (`shared_work` lists the copy's objects)."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ Part = tuple[int, int, str]
 
 @dataclass(frozen=True, order=True)
 class Save:
-    """The name of a saved copy of unfinished work, which is also its key prefix: epoch and unique id.
+    """The name of a saved copy of unfinished work, as in the keys of its objects: epoch and unique id.
 
     Each process that takes over a stage begins the next epoch.
     """
@@ -73,7 +73,7 @@ class SavedStage:
         return bool(self.former or self._uploaded)
 
     def upload(self, objects: Objects) -> None:
-        """Upload the work, if it changed since the last save.
+        """Upload the work, if it changed since the last save; then delete the objects of former saves.
 
         Raises UserError if the store can't take it, OSError if files change meanwhile; a later call resumes.
         """
@@ -102,7 +102,10 @@ class SavedStage:
         return f"{FOLDER}{self.identity}/{self.save}/{name}"
 
     def _checkpoints(self, objects: Objects, leaving: Path) -> dict[str, Any]:
-        """Upload new checkpoint files; return name -> record (size, time, SHA-256) of all of them."""
+        """Upload new checkpoint files; return name -> record (size, time, SHA-256) of all checkpoint files.
+
+        Raises FileNotFoundError if a checkpoint is being written or deleted.
+        """
         files = {name: (file, version_of(file)) for name, file in checkpoint_files(self.folder)}
         # Trainings delete former checkpoints: links keep them until they are uploaded.
         new = {
@@ -128,7 +131,10 @@ class SavedStage:
         }
 
     def _journal_parts(self, objects: Objects) -> dict[str, Any]:
-        """Upload the new end of the journal; return name -> record (size, SHA-256) of all its parts."""
+        """Upload the new end of the journal, joined with its small last parts.
+
+        Returns name -> record (size, SHA-256) of all parts; {} without a journal.
+        """
         journal = self.folder / JOURNAL
         if not journal.is_file():
             self._parts = []
@@ -170,7 +176,7 @@ def checkpoint_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def version_of(file: Path) -> Version:
-    """Return a file's size and modification time."""
+    """Return a file's size in bytes and modification time in nanoseconds."""
     status = file.stat()
     return status.st_size, status.st_mtime_ns
 

@@ -5,7 +5,7 @@
     unfinished/<identity>/<epoch>-<save>/...     work in progress, for another machine to resume
     leases/<name>/<epoch>                        who computes a stage, runs or cleans
     addresses/<experiment>/<entry>.json          what an experiment's last run used
-    used/<run>.json                              the artifacts that a run needs; written at its start
+    used/<random id>.json                        the artifacts that a run needs; written at its start
 
 Correctness never depends on leases, which only avoid duplicate work: the first commit counts.
 """
@@ -30,7 +30,7 @@ FEW = 500
 
 
 class SharedArtifacts:
-    """Artifacts of a shared store, each a commit with one attempt's files; `copies`: this machine's."""
+    """Artifacts of a shared store, each a commit with one attempt's files. `copies` are on this machine."""
 
     def __init__(self, objects: PatientObjects, copies: LocalArtifacts) -> None:
         self._objects = objects
@@ -40,7 +40,10 @@ class SharedArtifacts:
 
     @contextmanager
     def listed(self, identities: Collection[str] | None = None) -> Iterator[Listing]:
-        """Within the block, answer lookups of these artifacts (None: of all) from a snapshot."""
+        """Yield a snapshot of these artifacts (None: of all), which answers lookups within the block.
+
+        After `look_again`, lookups ask the store again.
+        """
         known = self._listing
         if known is not None and (known.only is None or identities is not None):
             yield known
@@ -104,10 +107,10 @@ class SharedArtifacts:
     def check(
         self, identity: str, record: Mapping[str, Any], names: Collection[str] | None, *, thorough: bool
     ) -> None:
-        """Compare the sizes of all files with the record; if `thorough`, download and hash the files.
+        """Compare the sizes of all files with the record; if `thorough`, also hash the files.
 
-        With `names`, only these files are downloaded, and sizes are not compared: downloads find every fault.
-        Raises ArtifactDamagedError.
+        `thorough` first downloads the files that this machine lacks. With `names`, only these files are
+        hashed, and no sizes are compared: the hashes find every fault. Raises ArtifactDamagedError.
         """
         if names is None:
             sizes = self._sizes(identity, record["attempt"])
@@ -124,21 +127,24 @@ class SharedArtifacts:
         for name, recorded in record["files"].items():
             key = attempt_key(identity, record["attempt"], name)
             digests = (self._objects.digest(key) for _ in range(TRIES))
-            if recorded["sha256"] not in digests:
-                raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
+            try:
+                if recorded["sha256"] not in digests:
+                    raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
+            except FileNotFoundError:  # another process has discarded the artifact meanwhile
+                raise ArtifactDamagedError(identity, f"{name} is missing") from None
 
     def fetch(self, identity: str, record: Mapping[str, Any]) -> None:
         """Download the files that this machine lacks; raises ArtifactDamagedError."""
         self._bring(identity, record, record["files"])
 
     def begin(self, identity: str) -> None:
-        """Remember the artifact's present commit; `publish` is allowed to replace this one only."""
+        """Remember the artifact's present commit; `publish` replaces only this commit or a damaged one."""
         self._replaced[identity] = self._read(identity)
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
         """Upload and commit a finished output; False if another machine's commit came first.
 
-        The output stays on this machine until the commit succeeds, even through store outages.
+        Raises UserError if the store can't be used; the output then stays on this machine.
         """
         attempt = record["attempt"]
         try:
@@ -160,7 +166,7 @@ class SharedArtifacts:
         return is_ours
 
     def _create_commit(self, identity: str, content: bytes) -> bool:
-        """Create the commit; False if another, undamaged one was created since `begin`."""
+        """Create the commit; False if another machine has created an undamaged one since `begin`."""
         while not self._objects.create(commit_key(identity), content):
             there = self._read(identity)
             if there is not None and there != self._replaced.get(identity) and self.attempt(identity):
@@ -191,7 +197,10 @@ class SharedArtifacts:
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
-        """Download the named files that this machine lacks; raises ArtifactDamagedError."""
+        """Download the named files that this machine lacks.
+
+        Raises ArtifactDamagedError for a damaged object, after the artifact was withdrawn.
+        """
         folder = self._copies.folder(identity)
         self._keep_one_attempt(identity, record)
         missing = [name for name in names if not _is_copy(folder / name, record["files"][name])]
@@ -206,7 +215,7 @@ class SharedArtifacts:
                 raise ArtifactDamagedError(identity, fault)
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Delete this machine's copy if it is of another attempt, and store the record for a new copy."""
+        """Unless this machine's copy is of this attempt, replace the copy by the record, for a new copy."""
         # Another process of this machine may be copying the same artifact.
         with self._copies.alone():
             if not self._is_of_attempt(identity, record):
@@ -225,7 +234,7 @@ class SharedArtifacts:
     def _withdraw(self, identity: str, record: Mapping[str, Any]) -> None:
         """Remove a damaged artifact's commit and this machine's copy, unless it was recomputed since.
 
-        Machines with good copies would not notice the damage.
+        If the commit stayed, machines with good copies would not notice the damage.
         """
         self.look_again()
         if self.attempt(identity) == record["attempt"]:
@@ -234,7 +243,10 @@ class SharedArtifacts:
 
 
 def download(objects: PatientObjects, key: str, file: Path, name: str, recorded: Mapping[str, Any]) -> str:
-    """Download an object to a file; return a message if it differs from the record of `name`, else ""."""
+    """Download an object to a file; return "" or why it is unusable: missing, or unlike its record.
+
+    `name`: the file's name in the message. The file gets the recorded modification time.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{uuid.uuid4().hex}")
     try:

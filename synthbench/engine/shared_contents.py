@@ -24,7 +24,10 @@ Attempt = tuple[str, str]
 
 
 class SharedContents:
-    """A shared store's content. An artifact's last use: its commit, or the last run's note that names it."""
+    """A shared store's content.
+
+    An artifact's last use is its commit or, if later, the start of the last run that needed it.
+    """
 
     def __init__(
         self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts, work: SharedWork
@@ -39,7 +42,7 @@ class SharedContents:
         return bool(self._objects.list("artifacts/") or self._objects.list(""))
 
     def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
-        """Yield the artifacts whose identities start with `beginning`, with the commit's time as last use."""
+        """Yield the artifacts whose identities start with `beginning`; here, the last use is the commit."""
         is_folder = len(beginning) > 1 and is_identity(beginning.ljust(64, "0"))
         for entry in self._objects.list(f"artifacts/{beginning[:2]}/" if is_folder else "artifacts/"):
             identity = committed_identity(entry.key)
@@ -47,7 +50,7 @@ class SharedContents:
                 yield StoreEntry(identity, entry.modified)
 
     def measured(self) -> Iterator[StoreEntry]:
-        """Yield all artifacts with their last use and their size in bytes."""
+        """Yield all artifacts with last use and size in bytes, in order of identity."""
         with self._artifacts.listed() as listing:
             used, behind = self._last_used(), self._seconds_behind()
             for identity, commit in sorted(listing.commits.items()):
@@ -57,7 +60,7 @@ class SharedContents:
                 yield StoreEntry(identity, max(commit.modified, used.get(identity, 0.0)) + behind, size)
 
     def unfinished(self) -> Iterator[StoreEntry]:
-        """Yield the unfinished work of stages without an artifact, with its size."""
+        """Yield the unfinished work of stages without an artifact, with last use and size in bytes."""
         with self._artifacts.listed() as listing:
             used, behind = self._last_used(), self._seconds_behind()
             for identity, entries in sorted(self._saved().items()):
@@ -75,7 +78,10 @@ class SharedContents:
         self._objects.write(f"used/{uuid.uuid4().hex}.json", json.dumps(sorted(identities)).encode())
 
     def lost(self) -> list[Holding]:
-        """Return attempts that were replaced or never committed, and work saved after its stage's commit."""
+        """Return attempts without a commit, and saved work of stages that have an artifact.
+
+        Call it while no run is active: attempts in progress have no commit, either.
+        """
         with self._artifacts.listed() as listing:
             return [
                 Holding(
@@ -89,7 +95,7 @@ class SharedContents:
             ]
 
     def remove_lost(self) -> None:
-        """Delete what `lost` returns, and notes of runs whose artifacts are all gone."""
+        """Delete all that `lost` lists, and the notes of runs whose artifacts are all gone."""
         with self._artifacts.listed() as listing:
             for files in self._lost(listing).values():
                 self._objects.delete([each.key for each in files])
@@ -119,7 +125,7 @@ class SharedContents:
         return found
 
     def _seconds_behind(self) -> float:
-        """Return the seconds that the store's clock is behind this machine's; 0 outside a clean-up.
+        """Return the seconds that the store's clock is behind this machine's clock; 0 outside a clean-up.
 
         A clean-up has just written its lease, so the lease's time is the store's present time.
         """

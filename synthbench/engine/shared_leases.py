@@ -17,12 +17,14 @@ from functools import cache
 from pathlib import Path
 from socket import gethostname
 
+from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.engine.leases import CLEANING, HeldLease, StageBusyError, described, this_process
 from synthbench.engine.listing import at_once
 from synthbench.engine.objects import ListedObject
 from synthbench.engine.patience import Objects, PatientObjects
+from synthbench.llm.database import lock
 
 FOLDER = "leases/"
 LEASE_SECONDS = 60.0
@@ -44,7 +46,7 @@ class Lease:
 
     @property
     def content(self) -> bytes:
-        """The object's current content."""
+        """The lease's content as JSON: its holder, and how often it was renewed."""
         return json.dumps({**self.holder, "renewed": self.num_renewals}).encode()
 
 
@@ -94,7 +96,7 @@ class SharedLeases:
 
     @property
     def objects(self) -> PatientObjects:
-        """Access to the objects with short time-outs and retries: a stalled request costs only seconds."""
+        """Access with retries and short time-outs: a stalled request costs only seconds."""
         return self.store.quick
 
     @property
@@ -106,7 +108,7 @@ class SharedLeases:
     def hold(self, name: str, label: str) -> Iterator[str]:
         """Hold a name; yield a description of the dead process that held it before, "" if none.
 
-        Raises StageBusyError if another process holds it.
+        Raises StageBusyError if the name is held, UserError if the store can't be used.
         """
         lease = self._acquire(name, label)
         with self._guard:
@@ -129,7 +131,7 @@ class SharedLeases:
         return next((described(content) for content in live), "")
 
     def worker(self, say: Callable[[str], None]) -> str:
-        """Return a description of a live holder of any lease but CLEANING; "" once all have expired.
+        """Return a description of a live holder of any lease but a clean-up's; "" once all have expired.
 
         Watches the leases until one is renewed or all have expired, for at most about two lease lifetimes.
         `say` reports which process it waits for.
@@ -152,7 +154,7 @@ class SharedLeases:
         return ""
 
     def held(self) -> list[HeldLease]:
-        """Return the leases, without those of processes that died on this machine.
+        """Return all leases but those of this machine's dead processes; others may have expired.
 
         A lease's age is this machine's time minus the store's time of the last renewal.
         """
@@ -163,7 +165,7 @@ class SharedLeases:
         return found
 
     def remove_dead(self, name: str = "") -> None:
-        """Remove expired leases and those of dead processes: of one name, or of all."""
+        """Remove the expired leases and those of this machine's dead processes: of one name, or all ("")."""
         for entry, content in self._found(name):
             if not self._is_live(entry, content):
                 self._delete(entry.key)
@@ -233,7 +235,7 @@ class SharedLeases:
             self.watch.forget(key)
 
     def _renew(self) -> None:
-        """Renew all held leases, until none is held."""
+        """Renew all held leases three times per lifetime, until none is held."""
         while True:
             time.sleep(self.seconds / 3)
             with self._guard:
@@ -255,12 +257,13 @@ class SharedLeases:
 
 
 def cache_id(root: Path) -> str:
-    """Return the globally unique id of this machine's cache."""
+    """Return the globally unique id of this machine's cache; creates it at the first call."""
     file = root / "place"
     if not file.exists():
         root.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError), file.open("x", encoding="utf-8") as stream:
-            stream.write(uuid.uuid4().hex)
+        with lock(file):
+            if not file.exists():
+                write_atomically(file, uuid.uuid4().hex)
     return file.read_text(encoding="utf-8")
 
 

@@ -61,7 +61,7 @@ class LedgerEntry:
 
     @property
     def is_merged(self) -> bool:
-        """Whether it replaces several entries."""
+        """Whether this entry replaces numbered entries."""
         return self.key.startswith(f"{FOLDER}merged/")
 
 
@@ -85,6 +85,7 @@ class SharedLedger:
     def held(self) -> Iterator[None]:
         """Within the block, let only this process and its workers ask LLMs and use the budgets.
 
+        If the block ends without error, sends this machine's changes and merges entries.
         Raises StageBusyError while another process holds the ledger.
         """
         with self._hold(LEASE, "asking an LLM"):
@@ -94,7 +95,7 @@ class SharedLedger:
             self._merge()
 
     def send(self) -> None:
-        """Send what has changed in this machine's copy, in one entry.
+        """Add the unsent changes of this machine's copy to the store, if there are any.
 
         Raises UserError if another machine has taken over the ledger.
         """
@@ -115,7 +116,7 @@ class SharedLedger:
                     )
 
     def receive(self) -> None:
-        """Bring this machine's copy up to date."""
+        """Add the store's new entries to this machine's copy."""
         if self._objects.list(FOLDER):
             with self._copy() as copy:
                 self._receive(copy)
@@ -163,7 +164,7 @@ class SharedLedger:
             ) from error
 
     def _entries(self, after: int) -> list[LedgerEntry]:
-        """Return the entries after a number, in order; those in a merged entry are left out."""
+        """Return the entries after a number, in order, without entries that a merged one replaces."""
         found = []
         for listed in self._objects.list(FOLDER):
             if matched := _KEY.fullmatch(listed.key):
@@ -230,7 +231,7 @@ def _gap(after: int, entries: Iterable[LedgerEntry]) -> str | None:
 
 
 class CountedHold(AbstractContextManager["CountedHold"]):
-    """Holds the ledger while any of several jobs uses it; the end of the block releases it."""
+    """Holds the ledger while any of several jobs uses it; the end of the `with` block releases it."""
 
     def __init__(self, hold: Callable[[], AbstractContextManager[object]]) -> None:
         self._hold = hold

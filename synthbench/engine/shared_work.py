@@ -48,9 +48,9 @@ NO_SAVE = Save(-1, "")
 
 
 class SharedWork:
-    """The unfinished work in a shared store. A save that fails delays no stage, and is tried again later.
+    """The unfinished work in a shared store. A failed save delays no stage, and is tried again later.
 
-    `seconds` is the lifetime of a lease without renewal; work is saved several times in it.
+    `seconds` is the lifetime of a lease without renewal; changed work is saved 12 times in this time.
     """
 
     def __init__(self, objects: PatientObjects, here: UnfinishedWork, seconds: float) -> None:
@@ -69,7 +69,8 @@ class SharedWork:
     def bring(self, identity: str, check: Callable[[Path], object]) -> None:
         """Replace this machine's unfinished work by the store's, if another machine has gone further.
 
-        `check` gets the folder of the downloaded work; if it raises UserError, that work is not used.
+        Without a call of `bring`, a stage's work is not saved. `check` gets the folder of downloaded work; if
+        `check` raises UserError, an older save is tried.
         """
         folder = self._here.folder(identity)
         entries = self._objects.list(f"{FOLDER}{identity}/")
@@ -94,7 +95,10 @@ class SharedWork:
 
     @contextmanager
     def saving(self, identities: Collection[str]) -> Iterator[None]:
-        """Within the block, save the stages' work at intervals; at its end, save unfinished stages again."""
+        """Within the block, save the stages' work at intervals; at the block's end, save unfinished stages.
+
+        If the block fails, work of another machine that may be the cause is dropped.
+        """
         stop = threading.Event()
         saver = threading.Thread(target=self._save_until, args=(stop, identities), daemon=True)
         saver.start()
@@ -111,7 +115,7 @@ class SharedWork:
                     self._save(identities)
 
     def save(self, identity: str) -> None:
-        """Save the stage's work if it changed; errors, also of files that change meanwhile, are ignored."""
+        """Save the stage's work if it changed; ignores store errors and files that change meanwhile."""
         if (stage := self._stages.get(identity)) is None:
             return
         with self._one_at_a_time, suppress(UserError, OSError):
@@ -223,7 +227,10 @@ def _replace(here: Path, new: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[Save, str]:
-    """Return the newest save of this machine's work, and its fingerprint, "" if it was not downloaded."""
+    """Return the last save of this machine's work, and its fingerprint if a download brought it, else "".
+
+    Returns NO_SAVE if the work was never saved.
+    """
     try:
         save, _, fingerprint = (folder / MARK).read_text(encoding="utf-8").partition(" ")
         epoch, _, name = save.partition("-")

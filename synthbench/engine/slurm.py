@@ -67,7 +67,10 @@ class Slurm:
         return self._sbatch(script, needs, number, "--parsable").strip().partition(";")[0]
 
     def tasks(self) -> dict[str, TaskState] | None:
-        """Return the tasks that Slurm still knows, by id (ARRAY_INDEX); None if it does not answer."""
+        """Return the tasks that Slurm still knows, by id (ARRAY_INDEX); None if Slurm does not answer.
+
+        Raises UserError if Slurm's commands are not installed here.
+        """
         command = ("squeue", "--noheader", "--array", "--states=all", f"--name={self.name}")
         found = _called(*command, "--format=%i|%T|%r")
         if found.returncode:
@@ -76,7 +79,7 @@ class Slurm:
         return {task: TaskState(state, reason) for task, state, reason in rows}
 
     def cancel(self) -> None:
-        """Cancel all tasks of the run."""
+        """Cancel all tasks of the run, if Slurm answers."""
         _called("scancel", f"--name={self.name}")
 
     def _sbatch(self, script: Script, needs: Needs, number: int, *options: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs jobs in tasks of Slurm, which take them from the shared store.
+"""Runs jobs in Slurm tasks. The tasks take the jobs from the shared store.
 
 A task serves many jobs, so that a stage waits neither for Slurm's queue nor for the imports.
 """
@@ -19,7 +19,7 @@ from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.slurm import WORKING, Script, Slurm
 from synthbench.engine.slurm_pool import TaskPool
-from synthbench.engine.slurm_queue import KEY_VARIABLE, Left, Queue
+from synthbench.engine.slurm_queue import KEY_VARIABLE, SECONDS_BETWEEN_LOOKS, Left, Queue
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.stores import VARIABLE
@@ -27,14 +27,12 @@ from synthbench.engine.stores import VARIABLE
 TASK_MODULE = "synthbench.engine.slurm_task"
 JOBS_PER_TASK = 2
 """Jobs in the queue per task, so that no task idles between jobs."""
-SECONDS_BETWEEN_LOOKS = 2.0
-"""Seconds between listings of the queue, each a request to the store."""
 Finished = list[tuple[StageJob, JobOutcome]]
 
 
 @dataclass
 class _Sent:
-    """A job in the queue, the GPUs of its task, the task that has taken it, and how often it was lost."""
+    """A job in the queue, its number of GPUs, the task that has taken it, and how often it was lost."""
 
     job: StageJob
     gpus: int
@@ -72,7 +70,7 @@ class SlurmArrays(Executor):
         return max(0, most - len(self._sent) - len(self._beside))
 
     def submit(self, job: StageJob) -> None:
-        """Queue a job for a task, or for a process on this machine."""
+        """Queue a job for a task, or start it on this machine if it asks an LLM or reads sources."""
         if stays(job):
             self._beside.submit(job)
         else:
@@ -81,6 +79,7 @@ class SlurmArrays(Executor):
     def wait(self, seconds: float | None = None) -> Finished:
         """Return finished jobs: waits for at least one if any is running; with `seconds`, looks only once.
 
+        While tasks have jobs, a look takes up to about 2 s, whatever `seconds` says.
         Raises UserError if a task can't work, if Slurm refuses tasks, or if they end before they take a job.
         """
         while self._sent or self._beside:
@@ -119,7 +118,10 @@ class SlurmArrays(Executor):
         return finished
 
     def _dead(self) -> dict[int, Left]:
-        """Return the jobs whose tasks have ended, by number; {} if it is too early to ask Slurm again."""
+        """Submit missing tasks; return the jobs whose tasks have ended: number -> why they were left.
+
+        Returns {} if it is too early to ask Slurm again, or if Slurm does not answer.
+        """
         tasks = self._pool.look(Counter(sent.gpus for sent in self._sent.values()))
         dead = {}
         for number, sent in self._sent.items():
@@ -160,9 +162,8 @@ def slurm_arrays(
 ) -> Iterator[SlurmArrays]:
     """Yield an executor over Slurm's tasks and `num_here` processes here; at the end, cancel the tasks.
 
-    `logs`: the folder for the tasks' logs; all nodes must see it.
-
-    Raises UserError if the store is not shared, or if Slurm is not here or would refuse the tasks.
+    `needs` gets a stage and a node's number of GPUs. `logs`: the folder for the tasks' logs; all nodes must
+    see it. Raises UserError if the store is not shared, or if Slurm is not here or would refuse the tasks.
     """
     if store.shared is None:
         raise UserError(
@@ -172,9 +173,10 @@ def slurm_arrays(
     queue = Queue(store.shared.objects)
     logs = logs.absolute() / queue.run[:8]
     variables = {VARIABLE: str(queue.objects), KEY_VARIABLE: queue.key.hex()}
+    there = (each for each in stages if not each.operation.comes_first and each.operation.asked_llm is None)
     pool = TaskPool(
         Slurm(f"synthbench-{queue.run[:8]}", runtime.slurm, logs),
-        kinds_of_tasks(needs(each, runtime.slurm.gpus) for each in stages if not each.operation.comes_first),
+        kinds_of_tasks(needs(each, runtime.slurm.gpus) for each in there),
         lambda gpus: Script(TASK_MODULE, (queue.run, str(gpus)), variables),
         store.say,
     )

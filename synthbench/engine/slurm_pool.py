@@ -1,4 +1,4 @@
-"""Submit a run's tasks to Slurm: one for each piece of work, up to a maximum."""
+"""Submits a run's tasks to Slurm: one for each job, up to a maximum."""
 
 import time
 from collections import Counter
@@ -38,11 +38,11 @@ class TaskPool:
             self.slurm.check(self.script(gpus), needs)
 
     def look(self, num_jobs: Mapping[int, int]) -> dict[str, TaskState] | None:
-        """Submit the tasks that the jobs still need, and return the tasks that Slurm knows, by id.
+        """Submit the tasks that the jobs still need, and return the tasks that Slurm knew before, by id.
 
         `num_jobs`: number of GPUs -> number of jobs. Returns None if it is too early to ask again, or if
-        Slurm does not answer. Raises UserError if Slurm refuses tasks while none is pending or running, or
-        if all tasks repeatedly end before they take a job.
+        Slurm does not answer. Raises UserError if Slurm refuses tasks while none is pending or running.
+        Also raises UserError if, 3 times in a row, all tasks end before they take a job.
         """
         now = time.monotonic()
         if now - self._counted < SECONDS_BETWEEN_COUNTS:

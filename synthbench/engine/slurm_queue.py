@@ -1,7 +1,8 @@
 """The queue between a run and its Slurm tasks: objects of the shared store.
 
 `slurm/RUN/` holds for each job `jobs/GPUS/NUMBER`, then `claims/NUMBER`, which only one task can create, and
-`ended/NUMBER` with its outcome. `code` names the run's version of the code; without `code`, the run is over.
+`ended/NUMBER` with its outcome. `refused/TASK` says why a task can't work. `code` names the run's version of
+the code; without `code`, the run is over.
 Others may write to the store, so pickles are signed with the run's key, which only its tasks get.
 """
 
@@ -23,6 +24,8 @@ from synthbench.engine.patience import PatientObjects
 KEY_VARIABLE = "SYNTHBENCH_SLURM_KEY"
 """The environment variable that gives a task the run's key."""
 FOLDER = "slurm"
+SECONDS_BETWEEN_LOOKS = 2.0
+"""Seconds between listings of the queue, each a request to the store."""
 _KEY = linear_pattern(r"slurm/[0-9a-f]{32}/(jobs/[0-9]{1,3}|claims|ended|refused)/([0-9_]{1,40})")
 
 
@@ -95,7 +98,10 @@ class Queue:
         return self._unsigned(f"claims/{number}") or ""
 
     def job(self, number: int, gpus: int) -> StageJob | None:
-        """Return a job, None if it has ended meanwhile; raises UserError if it lacks the run's signature."""
+        """Return a job; if it has ended meanwhile, remove its claim and return None.
+
+        Raises UserError if the job lacks the run's signature.
+        """
         found: StageJob | None = self._unsigned(f"jobs/{gpus}/{number}")
         if found is None:
             self.objects.delete([self._name(f"claims/{number}")])
@@ -106,12 +112,15 @@ class Queue:
         self.objects.create(*self._signed(f"ended/{number}", outcome))
 
     def outcome(self, number: int) -> JobOutcome | Left:
-        """Return how a job ended; raises UserError if the report lacks the run's signature."""
+        """Return how a job ended, as a loss if the report is gone.
+
+        Raises UserError if the report lacks the run's signature.
+        """
         found = self._unsigned(f"ended/{number}")
         return found if isinstance(found, JobOutcome | Left) else Left("its outcome vanished", is_loss=True)
 
     def remove(self, number: int, gpus: int) -> None:
-        """Remove a job."""
+        """Remove a job, its claim and its outcome."""
         names = (f"jobs/{gpus}/{number}", f"ended/{number}", f"claims/{number}")
         self.objects.delete([self._name(name) for name in names])
 
@@ -121,7 +130,7 @@ class Queue:
 
     def refusal(self, task: str) -> str:
         """Return why a task can't work; raises UserError if the report lacks the run's signature."""
-        return str(self._unsigned(f"refused/{task}"))
+        return str(self._unsigned(f"refused/{task}") or f"Slurm's task {task} can't work; its log says why")
 
     def close(self) -> None:
         """Remove the queue; the run's tasks then end."""

@@ -1,4 +1,4 @@
-"""A task of Slurm: takes jobs of a run from the shared store until none is left.
+"""A task of Slurm: takes jobs of a run from the shared store until the run is over or no job comes.
 
 Slurm signals a task before its time limit. The task then leaves its job, whose journal and checkpoints stay,
 reports that, and goes back into Slurm's queue.
@@ -21,11 +21,10 @@ from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import free_gpu_memory
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.slurm import requeue
-from synthbench.engine.slurm_queue import KEY_VARIABLE, Left, Queue, numbers
+from synthbench.engine.slurm_queue import KEY_VARIABLE, SECONDS_BETWEEN_LOOKS, Left, Queue, numbers
 from synthbench.engine.store import Store
 from synthbench.engine.stores import open_store
 
-SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_IDLE = 120.0
 """A task that gets no job for so long gives its node back."""
 
@@ -47,10 +46,10 @@ class SlurmTask:
     clock: Callable[[], float] = time.monotonic
 
     def work(self) -> None:
-        """Run jobs until the run is over or no job comes for a while.
+        """Run jobs until the run is over or no job comes for 2 minutes.
 
-        Raises UserError if this node has other code than the run. If Slurm ends the task, its job goes back
-        into the queue, and EndingError is raised.
+        If this node has other code than the run, reports this to the run and raises UserError. If Slurm ends
+        the task, its job goes back into the queue, and EndingError is raised.
         """
         ours, code = own_code(), self.queue.code()
         if code not in ("", ours):
@@ -64,13 +63,10 @@ class SlurmTask:
             entries = self.queue.look()
             if not entries.is_open:
                 return
-            waiting = numbers(entries, self.gpus)
-            number = next((each for each in waiting if self.queue.claim(each, self.name)), None)
-            if number is None:
-                self.sleep(SECONDS_BETWEEN_LOOKS)
-            else:
-                self._run(number)
+            if any(self._take(number) for number in numbers(entries, self.gpus)):
                 idle_since = self.clock()
+            else:
+                self.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _leave_earlier(self) -> None:
         """Give back the jobs that this task had taken before it crashed and Slurm restarted it."""
@@ -79,14 +75,19 @@ class SlurmTask:
             if self.queue.taker(number) == self.name:
                 self.queue.end(number, Left(f"Slurm restarted task {self.name}", is_loss=True))
 
-    def _run(self, number: int) -> None:
+    def _take(self, number: int) -> bool:
+        """Run a job; False if another task has taken it."""
         try:
+            if not self.queue.claim(number, self.name):
+                return False
             outcome = self._outcome(number)
             if outcome is not None:
                 self.queue.end(number, outcome)
         except EndingError as ending:
-            self.queue.end(number, Left(f"task {self.name}: {ending}"))
+            if self.queue.taker(number) == self.name:
+                self.queue.end(number, Left(f"task {self.name}: {ending}"))
             raise
+        return True
 
     def _outcome(self, number: int) -> JobOutcome | None:
         """Run a job and return its outcome; None if the job has ended meanwhile."""
@@ -125,7 +126,10 @@ def heeding_slurm() -> Iterator[None]:
 
 
 def main() -> None:
-    """Serve the run that the arguments name, as one task of an array."""
+    """Work as one task of an array; arguments: the run's id and the task's number of GPUs.
+
+    Exits with code 2 after a UserError.
+    """
     from synthbench.base.processes import disable_telemetry
     from synthbench.base.terminal import show_control_characters
 

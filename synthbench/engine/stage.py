@@ -50,7 +50,7 @@ class Operation(ABC):
         return {}
 
     def assume(self, outside: Mapping[str, str]) -> None:
-        """Use a substitute for `outside` in plans without the data; identities then differ from a run's."""
+        """Replace `outside` in a plan without the data; identities then differ from a run's."""
         vars(self)["outside"] = outside
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
@@ -58,9 +58,9 @@ class Operation(ABC):
         return {}
 
     def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to check
-        """Raise UserError if the sources among the `inputs` are unusable.
+        """Raise UserError if the stage's sources are unusable; `inputs` has only the sources' folders.
 
-        Called once the sources have been read, before anything else is computed.
+        Called once the sources have been read, before all other stages are computed.
         """
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Operation(ABC):
         return ()
 
     def group(self, inputs: Mapping[str, "Stage"]) -> str:
-        """Return the group's key: stages of equal key run together; "" runs alone."""
+        """Return the group's key: stages of equal key run together; "": the stage runs alone."""
         return ""
 
     @property
@@ -95,7 +95,7 @@ class Operation(ABC):
     def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
         """Run all stages of a group in order, including this one; yield each once its output is complete.
 
-        The caller commits each before the next runs.
+        The caller commits each stage before the next one runs.
         """
         for member in others:
             member.operation.run(member.inputs, member.work)
@@ -166,7 +166,7 @@ class Stage:
             raise UserError(f"{self}: {change} while the run was under way; run the same command again")
 
     def check_identity(self) -> None:
-        """Raise UserError if the stage has another identity on this machine than where it was planned."""
+        """Raise UserError if the stage has another identity here than on the machine that planned it."""
         here = Stage(replace(self.operation), self.inputs, self.label)  # type: ignore[type-var] # all are dataclasses
         if here.identity != self.identity:
             raise UserError(
@@ -196,7 +196,7 @@ def ancestors(ends: Iterable[Stage], without: str | tuple[()] = ()) -> Iterator[
 
 
 def to_compute(ends: Iterable[Stage], is_missing: Callable[[Stage], bool]) -> Iterator[Stage]:
-    """Yield the missing stages among `ends` and what they read, each once, inputs first.
+    """Yield the missing stages among `ends`, their inputs and their shards, each once, inputs first.
 
     The walk stops at stages that are not missing.
     """
@@ -222,7 +222,7 @@ def _reached(
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Describe the difference between two specs of a stage; omits secrets."""
+    """Describe the difference between two specs of a stage, "" if there is none; omits secrets."""
     changes: list[str] = []
     for key in ("component", "version"):
         if old.get(key) != new.get(key):

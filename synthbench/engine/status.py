@@ -18,7 +18,8 @@ MOST_CHARACTERS = 300
 class HeldStage:
     """A stage that a process computes; `since` in seconds since 1970, None if unknown.
 
-    `task` is its progress, None if no run reports it. `silent`: seconds since the lease was renewed.
+    `task` is the stage's progress, None if no run reports it. `silent`: seconds since the lease was renewed.
+    Unknown texts are "?".
     """
 
     label: str
@@ -31,7 +32,7 @@ class HeldStage:
 
 @dataclass(frozen=True)
 class StoreStatus:
-    """A store's state: each run's note and whether the run goes on; the stages being computed."""
+    """A store's state: each run's note and whether the run goes on, oldest first; stages being computed."""
 
     runs: tuple[tuple[RunNote, bool], ...]
     stages: tuple[HeldStage, ...]
@@ -51,7 +52,7 @@ def status_of(store: Store) -> StoreStatus:
 
 
 def _stage(lease: HeldLease, tasks: Mapping[str, StageTask]) -> HeldStage:
-    """Return the content of a stage's lease, which may be invalid: others may write to the store."""
+    """Parse a stage's lease, which may be invalid: others may write to the store."""
     identity, content, silent = lease
     try:
         found = json.loads(content)

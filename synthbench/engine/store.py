@@ -35,7 +35,7 @@ from synthbench.engine.unfinished import Rubbish, UnfinishedWork
 
 @dataclass(frozen=True)
 class Shared:
-    """The parts of a shared store: its objects, and the folder of this machine's copy of LLM answers."""
+    """The parts of a shared store: its objects, this machine's folder of LLM answers, a lease's lifetime."""
 
     objects: PatientObjects
     answers: Path
@@ -104,7 +104,7 @@ class Store:
         return is_identity(identity) and self._artifacts.has(identity)
 
     def find(self, beginning: str = "") -> list[str]:
-        """Return artifacts' identities that start with `beginning`, such as the 8 digits in `plan`."""
+        """Return, sorted, the artifact identities that start with `beginning`; `plan` shows 8 digits."""
         return sorted(entry.identity for entry in self.contents.entries(beginning))
 
     def newest(self, number: int) -> list[str]:
@@ -136,7 +136,7 @@ class Store:
     def check(self, identity: str, *, thorough: bool = False) -> None:
         """Compare an artifact with its record; raises ArtifactDamagedError.
 
-        Unless `thorough`, large files of unchanged size and modification time are not read. In a shared
+        Unless `thorough`, files over 1 MB with unchanged size and modification time are not read. In a shared
         store, only sizes are compared; if `thorough`, all files are downloaded and hashed.
         """
         self._artifacts.check(identity, self.record(identity), None, thorough=thorough)
@@ -146,12 +146,18 @@ class Store:
         self._artifacts.verify(identity, self.record(identity))
 
     def fetch(self, identity: str) -> Path:
-        """Fetch an artifact to this machine and return its folder; raises ArtifactDamagedError."""
+        """Download an artifact's missing files from a shared store, and return the local folder.
+
+        Raises ArtifactDamagedError; a local store's files are not checked.
+        """
         self._artifacts.fetch(identity, self.record(identity))
         return self.folder(identity)
 
     def file(self, identity: str, name: str) -> Path:
-        """Fetch and hash one file of an artifact, and return its path; raises ArtifactDamagedError."""
+        """Fetch and hash one file of an artifact, and return its path.
+
+        Raises ArtifactDamagedError if the artifact or the file is damaged or missing.
+        """
         record = self.record(identity)
         if name not in record["files"]:
             raise ArtifactDamagedError(identity, f"{name} is missing")
@@ -166,7 +172,7 @@ class Store:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
         If another machine of a shared store has gone further, its work replaces this machine's, unless
-        `check` raises UserError for its folder. The commit will replace any stored artifact.
+        `check` raises UserError for its folder. The commit will replace the artifact stored now, if any.
         """
         self._artifacts.begin(identity)
         if self._shared_work is not None:
@@ -174,11 +180,11 @@ class Store:
         return self.unfinished.begin(identity)
 
     def saving(self, identities: Collection[str]) -> AbstractContextManager[None]:
-        """Save unfinished work to a shared store within the block, for other machines to resume."""
+        """Within the block, save unfinished work to a shared store, for other machines to resume."""
         return nullcontext() if self._shared_work is None else self._shared_work.saving(identities)
 
     def save_work(self, identity: str) -> None:
-        """Save unfinished work to a shared store now, if it changed; errors of the store are ignored."""
+        """Save unfinished work to a shared store now, if the work changed; errors are ignored."""
         if self._shared_work is not None:
             self._shared_work.save(identity)
 
@@ -206,7 +212,7 @@ class Store:
     def commit(self, identity: str, record: Mapping[str, Any]) -> bool:
         """Commit the workspace's output as the artifact, with `record`.
 
-        Returns False if another process committed first; that artifact counts. If the commit fails, the
+        Returns False if another process committed first; its artifact then counts. If the commit fails, the
         output stays: `commit_finished` commits it later.
         """
         output = self.unfinished.output(identity)
@@ -249,7 +255,7 @@ class Store:
 
 
 def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
-    """Return the record of each file of an output, by its relative path."""
+    """Return relative path -> record (size, time, SHA-256) of an output's files, without `stage.json`."""
     files = {}
     found = {path for path in output.rglob("*") if path.is_file() and not is_stray(path.name)}
     for file in sorted(found - {output / STAGE_FILE}):
@@ -277,9 +283,11 @@ def _is_about(root: Path, error: Exception) -> bool:
 
 @contextmanager
 def disk_errors(root: Path) -> Iterator[None]:
-    """Turn "no space left" and "permission denied" below the store into a UserError."""
+    """Turn "no space left", on any disk, and "permission denied" below the store into a UserError."""
     try:
         yield
+    except UserError:
+        raise
     except Exception as error:
         number = getattr(error, "errno", None)
         # Rust and C++ libraries report a full disk only in the message.

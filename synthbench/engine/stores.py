@@ -23,7 +23,10 @@ LEASE_VARIABLE = "SYNTHBENCH_LEASE_SECONDS"
 
 
 def open_store() -> Store:
-    """Return the home's store, or the shared store in $SYNTHBENCH_STORE; raises UserError."""
+    """Return the shared store at $SYNTHBENCH_STORE or, if that is not set, the home's store.
+
+    Raises UserError if the shared store's folder is missing or a setting is invalid.
+    """
     name = os.environ.get(VARIABLE, "")
     return shared_store(name) if name else Store(home() / "store")
 
@@ -34,7 +37,7 @@ def existing_store(name: str) -> Store:
     Raises UserError if there is none.
     """
     if "://" in name:
-        return shared_store(name)
+        return shared_store(name, named_by="the store's URL")
     folder = Path(name)
     try:
         if (folder / "store").is_dir():
@@ -56,12 +59,13 @@ def store_name() -> str:
     return str(_objects(name)) if name else str((home() / "store").absolute())
 
 
-def shared_store(name: str, answers: Path | None = None) -> Store:
+def shared_store(name: str, answers: Path | None = None, *, named_by: str = VARIABLE) -> Store:
     """Return the store in a folder or at a URL, with a cache on this machine; raises UserError.
 
-    `answers`: the folder of this machine's copy of LLM answers. Default: one on a local disk.
+    `answers`: the folder of this machine's copy of LLM answers. Default: a folder on a local disk.
+    `named_by`: what named the URL, for messages.
     """
-    objects = _objects(name)
+    objects = _objects(name, named_by)
     place = f"{hashlib.sha256(str(objects).encode()).hexdigest()[:12]}-{socket.gethostname()}"
     cache = os.environ.get(CACHE_VARIABLE)
     answers = answers or _local_folder(Path(cache) if cache else None) / place / "llm"
@@ -72,7 +76,7 @@ def shared_store(name: str, answers: Path | None = None) -> Store:
 
 
 def _local_folder(cache: Path | None) -> Path:
-    """Return a folder on a local disk: the cache if it is on one, else this user's own temporary folder.
+    """Return a folder on a local disk: the cache if it is local, else this user's own temporary folder.
 
     Losing its files is harmless: the store has their content. Raises UserError if temporary files are on a
     network file system, or if the folder is another user's.
@@ -94,7 +98,7 @@ def _local_folder(cache: Path | None) -> Path:
     return folder
 
 
-def _objects(name: str) -> Objects:
+def _objects(name: str, named_by: str = VARIABLE) -> Objects:
     scheme, separator, path = name.partition("://")
     if not separator:
         folder = Path(name)
@@ -103,7 +107,7 @@ def _objects(name: str) -> Objects:
         return FolderObjects(folder.absolute())
     if scheme not in SCHEMES or not path.partition("/")[0] or "@" in path or "?" in path:
         kinds = ", ".join(f"{each}://BUCKET/PATH" for each in SCHEMES)
-        raise UserError(f"{VARIABLE}: not a store; write a folder or {kinds}, without credentials")
+        raise UserError(f"{named_by}: not a store; write a folder or {kinds}, without credentials")
     return CloudObjects(name)
 
 

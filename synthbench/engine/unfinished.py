@@ -33,7 +33,10 @@ class UnfinishedWork:
         return self.folder(identity) / "output"
 
     def begin(self, identity: str) -> Path:
-        """Return the folder of a stage's unfinished work, with an empty `output`; other files stay."""
+        """Create the folder of a stage's unfinished work and return it, with an empty `output`.
+
+        Other files of earlier work stay.
+        """
         folder = self.folder(identity)
         shutil.rmtree(folder / "output", ignore_errors=True)
         for name in ("output", CHECKPOINTS):
@@ -43,7 +46,7 @@ class UnfinishedWork:
     def clear_output(self, identity: str) -> None:
         """Remove a stage's unfinished output, which no resumed run reads, to make room on the disk.
 
-        A finished one stays: the next run commits it.
+        A finished output stays: the next run commits it.
         """
         output = self.output(identity)
         if not (output / STAGE_FILE).is_file():
@@ -54,19 +57,20 @@ class UnfinishedWork:
         shutil.rmtree(self.folder(identity), ignore_errors=True)
 
     def mark_used(self, identities: Iterable[str]) -> None:
-        """Set the work's last use to now."""
+        """Set the last use of these stages' work to now; stages without work are ignored."""
         for identity in identities:
             with suppress(OSError):
                 os.utime(self.folder(identity))
 
     def holdings(self) -> list[Holding]:
-        """Return all unfinished work."""
+        """Return all unfinished work, with size and last use."""
         found = []
         for folder in map(self.folder, self.identities()):
-            # The age is that of the newest file: the folder's own time is that of its start.
-            size, youngest = files_in(folder)
-            last_used = max(folder.stat().st_mtime, youngest)
-            found.append(Holding(folder.name, folder, UNFINISHED, size, last_used))
+            with suppress(FileNotFoundError):  # its stage has ended by now
+                # The age is that of the newest file: the folder's own time is that of its start.
+                size, youngest = files_in(folder)
+                last_used = max(folder.stat().st_mtime, youngest)
+                found.append(Holding(folder.name, folder, UNFINISHED, size, last_used))
         return found
 
     def remove_empty(self) -> None:

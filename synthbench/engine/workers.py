@@ -28,10 +28,10 @@ def tell_parent(identity: str, done: int, total: int) -> None:
 
 
 def worker_context() -> "multiprocessing.context.BaseContext":
-    """Return the start method of workers: forks of a server that has imported torch and others.
+    """Return the context that starts workers: forks of a server process that has imported torch.
 
-    Importing takes each worker seconds otherwise. The server process has computed nothing, so it has no
-    threads and no GPU.
+    Otherwise, each worker would import torch for seconds. The server process has computed nothing, so it has
+    no threads and holds no GPU.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
@@ -58,7 +58,8 @@ class _Lines(io.TextIOBase):
 class WorkerStart:
     """A worker's start parameters: parent process, pipe for its lines, visible GPUs, environment variables.
 
-    The variables are passed because the fork server's own ones date from its start.
+    `sees`: the visible GPUs; None keeps those of `variables`. The variables are passed because the fork
+    server's own variables date from its start.
     """
 
     parent: int
@@ -68,7 +69,10 @@ class WorkerStart:
 
 
 def start_worker(start: WorkerStart) -> None:
-    """Set up a worker: ignore Ctrl-C, which the parent handles, and end when the parent is gone."""
+    """Set up a worker: set its environment variables, and send its standard error to the parent.
+
+    The worker ignores Ctrl-C, which the parent handles, and ends when the parent is gone.
+    """
     os.environ.clear()
     os.environ.update(start.variables)
     if start.sees is not None:

@@ -21,7 +21,7 @@ _ANY = b"0" * 16
 
 @dataclass(frozen=True)
 class ChatAccess:
-    """The LLM's address, the folder of its answers, and the account that pays.
+    """A stage's access to an LLM: address, folder of all LLM answers, and the account that pays.
 
     `share` sends new answers and costs to other machines of a shared store.
     """
@@ -57,7 +57,7 @@ class Workspace:
 
     @property
     def scratch(self) -> Path:
-        """Folder of temporary data that may not fit into memory."""
+        """Folder of temporary data that may not fit into memory; need not exist."""
         return self.folder / "scratch"
 
     @property
@@ -113,7 +113,10 @@ class Journal:
                 end += len(line)
 
     def at(self, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Yield the entries at these byte offsets, in this order, reading one at a time."""
+        """Yield the entries at these byte offsets, in this order, reading one at a time.
+
+        Yields nothing if there is no journal.
+        """
         if not self.file.exists():
             return
         with self.file.open("rb") as stream:
@@ -122,7 +125,7 @@ class Journal:
                 yield self._entry(stream.readline())
 
     def copy_from(self, files: Iterable[Path]) -> None:
-        """Replace the journal by the concatenation of these files, which `write` wrote."""
+        """Replace the journal by the concatenation of these files: made by `write`, or a journal's parts."""
         copied = self.file.with_suffix(".copied")
         with copied.open("wb") as stream:
             for file in files:

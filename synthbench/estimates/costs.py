@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
-    """Yield a line of tokens to be written per local language model, and per method with unknown tokens."""
+    """Yield a line of tokens per local language model, and a line per method whose tokens are unknown."""
     written: Counter[str] = Counter()
     most: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
@@ -38,15 +38,15 @@ def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
 
 
 def llm_totals(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
-    """Yield lines with the total requests, tokens and dollars of each LLM."""
+    """Yield lines: total requests, tokens and dollars of each LLM, dollars of all, and unknown stages."""
     of_llms, missing = _asked_by_llm(found, known)
     for llm, amount in of_llms:
         yield from amount.lines(llm.endpoint())
-    if len(of_llms) > 1:
-        prices = [money(llm.endpoint(), amount) for llm, amount in of_llms]
-        known_usd = [usd for usd in prices if usd is not None]
-        bound = "at least" if len(known_usd) < len(prices) else "about"
-        yield f"money of all LLMs: {bound} {sum(known_usd):,.2f} US dollars"
+    prices = [money(llm.endpoint(), amount) for llm, amount in of_llms]
+    total = sum(usd or 0.0 for usd in prices)
+    if len(of_llms) > 1 and (total or None not in prices):
+        bound = "at least" if None in prices else "about"
+        yield f"money of all LLMs: {bound} {total:,.2f} US dollars"
     for kind, number in missing.items():
         yield f"unknown: requests, tokens and money of {number} × {kind}, which come on top"
 
@@ -61,7 +61,7 @@ def llm_dollars(found: Sequence[StageStatus], known: StageFacts) -> tuple[float,
 def _asked_by_llm(
     found: Sequence[StageStatus], known: StageFacts
 ) -> tuple[list[tuple["NamedLLM", ChatAmount]], Counter[str]]:
-    """Return total requests and tokens per LLM, and how many stages of each kind are unknown.
+    """Return total requests and tokens per LLM, and how many stages of each kind have unknown requests.
 
     Stages that send the same requests count once.
     """
@@ -92,7 +92,7 @@ def _requests_of(operation: AskingOperation[Any], stage: Stage) -> str:
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:
-    """Yield each stage still to run that asks an LLM or uses models, with lines on its costs."""
+    """Yield each stage to be run that has costs, with a line for each kind of cost; leaves out shards."""
     known = StageFacts(store)
     for operation, stage in _makers(found):
         # Shards have no costs of their own: their stage has the costs of all.

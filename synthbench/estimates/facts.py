@@ -103,7 +103,10 @@ class StageView:
 
 
 def expected(view: StageView) -> Expected:
-    """Return the expected output of a generate stage, with this stage's share of tokens and work."""
+    """Return the expected output of a generate stage, with this stage's share of tokens and work.
+
+    For other stages, all is unknown.
+    """
     if not isinstance(view.plugin, Method):
         return Expected()
     whole = view.plugin.expected(view.sizes())
@@ -149,13 +152,16 @@ def work_of(view: StageView) -> Work | None:
 
 
 def works_on(plugin: object) -> bool:
-    """Return whether an evaluator computes for an unknown time after encoding."""
+    """Return whether a plug-in is an evaluator that computes for an unknown time after encoding."""
     encodes_only = Evaluator.evaluate_with_progress
     return isinstance(plugin, Evaluator) and type(plugin).evaluate_with_progress is not encodes_only
 
 
 def _reading(view: StageView, number: int | None, kind: RecordKind | None) -> Work | None:
-    """Return the work of encoding `number` records with the largest model of the stage."""
+    """Return the work of encoding `number` records with the largest model of the stage.
+
+    None if number or kind is unknown. If a model's size is unknown, so are the operations.
+    """
     if number is None or kind is None:
         return None
     both = getattr(getattr(view.plugin, "labeller", view.plugin), "both_orders", False)
@@ -214,7 +220,7 @@ _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators",
 
 
 class StageFacts:
-    """Looks up, once each, what estimates need to know of stages and artifacts."""
+    """Looks up facts about stages and artifacts for estimates; each artifact is looked up once."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -252,7 +258,10 @@ class StageFacts:
         return facts_of(self.past(info))
 
     def past(self, info: Mapping[str, Any]) -> StageView:
-        """Return a past stage from its record; raises if the record is invalid or the plug-in has changed."""
+        """Return a past stage from its record.
+
+        Raises any exception if the record is invalid or the plug-in is gone or has changed.
+        """
         spec = info["spec"]
         kind, name, config, plugin = spec["kind"], spec["component"], spec["config"], None
         if kind in _GROUPS and name != RECIPE:

@@ -45,7 +45,7 @@ LONGEST, HEAD = 128, 64
 class Device:
     """A GPU or CPU: memory in GB, memory bandwidth in TB/s, rates in 10^12 operations/s (no sparsity).
 
-    `reached` is the share of both rates that estimates assume; 1 for a measured rate.
+    `reached` is the share of bandwidth and rates that estimates assume; 1 for a measured rate.
     """
 
     name: str
@@ -179,7 +179,10 @@ Past = Mapping[Key, list[tuple[float | None, float]]]
 
 
 def by_similar(similar: Collection[tuple[float | None, float]], size: float | None) -> float:
-    """Estimate a stage's seconds from (size, seconds) of similar stages: the nearest in size, else all."""
+    """Estimate a stage's seconds from (size, seconds) of one or more similar stages.
+
+    Scales the seconds of the 5 nearest in size; if sizes are unknown, returns the mean of all.
+    """
     sized = [(known, seconds) for known, seconds in similar if known]
     if not (size and sized):
         return sum(seconds for _, seconds in similar) / len(similar)
@@ -189,7 +192,10 @@ def by_similar(similar: Collection[tuple[float | None, float]], size: float | No
 
 @dataclass(frozen=True)
 class Figure:
-    """An estimate of a stage's seconds or bytes; if `value` is None, `unknown` says why."""
+    """An estimate of a stage's seconds or bytes; if `value` is None, `unknown` says why.
+
+    `is_from_past`: from the measured seconds of similar stages.
+    """
 
     value: float | None
     unknown: str = ""
@@ -207,7 +213,7 @@ class Estimator:
         self._found: dict[tuple[Key, Work | None], Figure] = {}
 
     def estimate(self, stage: Stage) -> Figure:
-        """Return the seconds that a stage will take."""
+        """Estimate the seconds that a stage will take, or say why they are unknown."""
         key, work = self._sort(stage)
         if (key, work) not in self._found:
             self._found[key, work] = self._estimate(stage, key, work)
@@ -220,7 +226,7 @@ class Estimator:
         return Figure(seconds, "" if seconds is not None else _what_is_unknown(stage, work))
 
     def seconds(self, stage: Stage) -> float | None:
-        """Return the seconds that a stage will take, None if unknown."""
+        """Return the estimated seconds of a stage, None if unknown."""
         return self.estimate(stage).value
 
     def learn(self, stage: Stage, seconds: float) -> None:
@@ -238,7 +244,10 @@ class Estimator:
 
 
 def estimator_for(stages: Collection[Stage], runtime: Runtime, known: StageFacts) -> Estimator:
-    """Return an estimator for stages that will run on this machine."""
+    """Return an estimator for stages that will run on this machine.
+
+    It knows the times of similar stages among the store's 1000 newest artifacts.
+    """
     wanted = {(stage.kind, stage.operation.component) for stage in stages}
     device = this_device(runtime)
     past = defaultdict[Key, list[tuple[float | None, float]]](list)
@@ -304,7 +313,7 @@ class Total:
             yield f"unknown: {what} of {number} × {why}"
 
     def __str__(self) -> str:
-        """Return the sum of seconds in words, "none" without stages, or "unknown"."""
+        """Return the sum of seconds in words; "none" without stages, "unknown" if no stage has a figure."""
         if not self.num_stages:
             return "none"
         return "unknown" if self.is_unknown else f"{self.bound} {duration(self.value)}"

@@ -21,7 +21,7 @@ USES_MODELS = ("train", "evaluate", "generate")
 def needs_of(stage: Stage, num_gpus: float, *, known: StageFacts, runtime: Runtime) -> Needs:
     """Return a stage's cores, GPUs and memory: from `runtime.resources` for its kind, else from its models.
 
-    A stage with a model takes a GPU if a machine has one (`num_gpus`: the most on one machine) and the
+    `num_gpus`: the most GPUs on one machine. A stage with a model takes a GPU if a machine has one and the
     runtime's device allows it. A training on several GPUs takes all of them, whatever `resources` states.
     """
     view = known.view(stage)

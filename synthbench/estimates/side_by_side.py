@@ -24,12 +24,15 @@ class Capacity:
 
     @classmethod
     def here(cls, runtime: Runtime) -> "Capacity":
-        """Return the part of this machine that a run with these settings may use."""
+        """Return this machine's memory, its usable cores, and its GPUs that `runtime.device` allows."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GB
         return cls(len(local_gpus(runtime.device)), usable_cores(), memory)
 
     def most(self, need: Needs) -> tuple[int, str]:
-        """Return how many stages with this need fit at once (at least 1), and the scarcest resource."""
+        """Return how many stages with this need fit at once (at least 1), and which resource limits them.
+
+        The second is a text: "8 GPUs, 1 each".
+        """
         limits = [
             (self.cpus // need.cpus, f"{self.cpus} cores, {need.cpus} each"),
             (int(self.memory_gb / need.memory_gb), f"{self.memory_gb:.0f} GB, {need.memory_gb:g} each"),
@@ -45,7 +48,7 @@ def local_devices(
 ) -> Devices | None:
     """Return this machine's GPUs for jobs to lease; None if there are none or the only job has all of them.
 
-    Raises UserError if there are fewer GPUs than the stages or jobs need.
+    Raises UserError if there are GPUs, but fewer than a stage or the jobs need.
     """
     stages = tuple(stages)
     is_shared = any(stage.operation.num_devices > 1 for stage in stages)
@@ -58,7 +61,10 @@ def local_devices(
 
 
 def room_for(stages: Sequence[Stage], runtime: Runtime, known: StageFacts, room: Capacity) -> Iterator[str]:
-    """Yield a line: how many stages of each kind run at the same time, and which resource limits them."""
+    """Yield one line: how many stages of each kind fit at the same time, and which resource limits them.
+
+    Yields nothing if all stages are sources or other stages that run before the jobs.
+    """
     needs: dict[str, Needs] = {}
     need_of = partial(needs_of, num_gpus=room.gpus, known=known, runtime=runtime)
     for stage in stages:

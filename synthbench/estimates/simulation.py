@@ -15,10 +15,10 @@ def simulated(
     takes_gpu: Callable[[Stage], bool],
     num_gpus: int,
 ) -> tuple[float, float]:
-    """Simulate a run of the stages: each starts, in order, when its inputs and its GPUs are free.
+    """Simulate a run of the stages: in order, each starts once its inputs exist and its GPUs are free.
 
-    Returns the seconds from the first stage's start to the last one's end, and the share of this time for
-    which the GPUs are busy. `seconds_of` returns a stage's seconds on one GPU; None (unknown) counts as 0. A
+    Returns the seconds from the first stage's start to the last stage's end, and the mean share of this time
+    for which a GPU is busy. `seconds_of` returns a stage's seconds on one GPU; None (unknown) counts as 0. A
     stage on several devices divides its work among them. Stages without a GPU never wait for a core.
     Raises UserError if a stage takes more GPUs than there are.
     """

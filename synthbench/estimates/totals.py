@@ -52,12 +52,15 @@ def total_lines(
 
 
 def with_all_tries(stages: Iterable[Stage], known: StageFacts, estimator: Estimator) -> float:
-    """Return the seconds of all stages if all texts that a language model writes need all their tries."""
+    """Return the sum of the stages' seconds if every text of a language model needs all its tries.
+
+    Unknown seconds count as 0.
+    """
     return sum((estimator.seconds(stage) or 0.0) * expected(known.view(stage)).tries for stage in stages)
 
 
 def takes_gpu(stage: Stage, known: StageFacts) -> bool:
-    """Return whether a stage computes on a GPU; False for one that only asks a service."""
+    """Return whether a stage computes on a GPU: by its own models, or by an LLM that the run serves."""
     llm = stage.operation.asked_llm
     is_ours = llm is not None and isinstance(llm.settings, ServedLLM)
     return is_ours or needs_of(stage, 1, known=known, runtime=Runtime()).gpus > 0
@@ -72,7 +75,10 @@ def _stages(found: Sequence[StageStatus]) -> str:
 
 
 def _wall_clock(to_run: Sequence[Stage], known: StageFacts, estimator: Estimator, number: int) -> str:
-    """Return a line: the run's simulated time, and for which share of it the GPUs are busy."""
+    """Return a line: the run's simulated time, and the share of this time for which the GPUs are busy.
+
+    If a stage takes more than `number` GPUs, the line gives this reason instead.
+    """
     try:
         seconds, busy = simulated(to_run, estimator.seconds, lambda stage: takes_gpu(stage, known), number)
     except UserError as error:
@@ -96,7 +102,10 @@ def _dollars(found: Sequence[StageStatus], known: StageFacts, time: Total, machi
 
 
 def _memory(filled: Mapping[Stage, Figure], gpu: Device) -> str:
-    """Name the stage that fills most GPU memory, and say whether it fits."""
+    """Return a line: the stage that needs most GPU memory, and whether this memory fits.
+
+    The line says "unknown" if no stage's need is known.
+    """
     known = {stage: figure.value for stage, figure in filled.items() if figure.value is not None}
     if not known:
         return f"GPU memory: {'unknown' if filled else 'none is used'}"

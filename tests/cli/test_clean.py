@@ -28,7 +28,7 @@ def test_without_yes_clean_only_lists_the_stores_content(project: Project, store
     assert lines[0].endswith("store: 2 artifacts, 20.0 MB")
     assert "train 2 20.0 MB" in lines
     assert "study 1 10.0 MB 10.0 MB" in lines
-    assert "(none's last run) 1 10.0 MB" in lines
+    assert "(none) 1 10.0 MB" in lines
     assert lines[-2].endswith("1 artifact, 10.0 MB")
     assert lines[-1] == "nothing was removed; --yes removes it"
     assert store.has("a" * 64) and store.has("b" * 64)

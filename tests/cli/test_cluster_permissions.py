@@ -8,7 +8,7 @@ import pytest
 from small_experiment import Project
 from wording import refused, worded
 
-from synthbench.engine.ray_nodes import connect
+from synthbench.engine.ray_nodes import _check_cluster, connect
 
 ADDRESS = "ray.example:6379"
 ALLOWING = ("--address", "--allow-code", "SYNTHBENCH_CODE_FOLDERS")
@@ -58,6 +58,24 @@ def web_server() -> Iterator[int]:
 
         Thread(target=answer, daemon=True).start()
         yield server.getsockname()[1]
+
+
+def test_a_cluster_may_have_an_ipv6_address_and_answer_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, server = socket.socketpair()
+    called = list[tuple[str, int]]()
+    monkeypatch.setattr(socket, "create_connection", lambda address, _: called.append(address) or ours)
+
+    def answer() -> None:
+        server.recv(100)
+        server.sendall(b"\x04")
+
+    with server:
+        server.sendall(bytes(3))
+        thread = Thread(target=answer)
+        thread.start()
+        _check_cluster("[::1]:6379")
+        thread.join()
+    assert called == [("::1", 6379)]
 
 
 def test_an_address_without_a_cluster_gives_one_line_without_rays_messages(

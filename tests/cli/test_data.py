@@ -20,7 +20,7 @@ from synthbench.cli import inspecting
 from synthbench.cli.data import app
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import open_dataset
-from synthbench.data.records import Failure, RecordKind, ScoredPair
+from synthbench.data.records import Failure, RecordKind, ScoredPair, Triplet
 from synthbench.engine.store import Store
 
 
@@ -214,6 +214,22 @@ def test_an_unwritable_target_is_reported_before_any_work(tmp_path: Path) -> Non
 def test_export_to_hugging_face(folder: Path, tmp_path: Path) -> None:
     succeed("export", folder, tmp_path / "hub", "--format", "huggingface", "--provenance")
     assert datasets.load_from_disk(tmp_path / "hub")["train"]["id"][:] == ["0", "1", "2", "3"]
+
+
+def test_export_to_hugging_face_says_what_is_left_out(tmp_path: Path) -> None:
+    triplets = [
+        Triplet(anchor="a", positive="b", negative="c", scores=(2.0, 1.0)),
+        Triplet(anchor="d", positive="e", negative="f", further_negatives=("g",), scores=(3.0, 2.0, 1.0)),
+    ]
+    SyntheticDataset.create(RecordKind.TRIPLET, triplets).write(tmp_path)
+    output = succeed("export", tmp_path, tmp_path / "hub", "--format", "huggingface")
+    for name in ("further negatives", "a teacher's scores"):
+        assert f"left out: {name}, since not all records have as many; --provenance" in output
+    assert "as many: further negatives, a teacher's scores." in (tmp_path / "hub" / "README.md").read_text()
+    output = succeed("export", tmp_path, tmp_path / "all", "--format", "huggingface", "--provenance")
+    assert "left out" not in output
+    row = datasets.load_from_disk(tmp_path / "all")["train"][1]
+    assert (row["further_negatives"], row["scores"]) == (["g"], [3.0, 2.0, 1.0])
 
 
 def test_convert_says_what_was_lost(folder: Path, tmp_path: Path) -> None:

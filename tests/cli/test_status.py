@@ -140,6 +140,13 @@ def test_a_store_that_refuses_notes_does_not_disturb_the_run(tmp_path: Path) -> 
         pass
 
 
+def test_an_unreadable_sum_of_dollars_does_not_disturb_the_run(tmp_path: Path) -> None:
+    store = Store(tmp_path / "home" / "store")
+    with run(store, "study", stage("a"), usd=float("inf")):
+        pass
+    assert notes(store) == {}
+
+
 def test_what_strangers_write_is_passed_over_or_shown_in_one_line(store: Store) -> None:
     root = store.root if store.shared is None else Path(str(store))
     (root / "runs").mkdir(parents=True)

@@ -9,16 +9,23 @@ from pathlib import Path
 
 import pytest
 from fake_stages import hold_lock, in_process, wait_for
+from filelock import FileLock
 from shared_stores import on_machine
 from wording import refused
 
+from synthbench.engine import local_leases
+from synthbench.engine.addresses import AddressObjects
 from synthbench.engine.cleaning import clean, take_inventory
+from synthbench.engine.cloud_objects import CloudObjects
 from synthbench.engine.leases import CLEANING
+from synthbench.engine.local_leases import LocalLeases
+from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE
 from synthbench.engine.shared_leases import SECONDS_BETWEEN_LOOKS
 from synthbench.engine.store import Store
+from synthbench.engine.unfinished import UnfinishedWork
 
-SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
+SOURCE, MODEL, SCORES, OTHER, UNFINISHED = (letter * 64 for letter in "abcde")
 
 
 def commit(
@@ -52,6 +59,30 @@ def test_the_inventory_has_sizes_kinds_and_users(filled: Store) -> None:
     assert all(1000 < holding.size < 2000 for holding in inventory.holdings)
     assert {holding.identity for holding in inventory.of("study")} == {SOURCE, MODEL, SCORES}
     assert [holding.identity for holding in inventory.unused()] == [OTHER]
+
+
+def test_files_that_vanish_while_they_are_listed_do_not_count(
+    filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs end, and delete their unfinished work, beside a listing."""
+    filled.workspace(UNFINISHED)
+    real = Path.lstat
+
+    def lstat(self: Path) -> os.stat_result:
+        if self.name == "data":
+            raise FileNotFoundError(str(self))
+        return real(self)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    monkeypatch.setattr(UnfinishedWork, "identities", lambda _: [UNFINISHED, "f" * 64])
+    holdings = take_inventory(filled).holdings
+    assert [each.identity for each in holdings] == [SOURCE, MODEL, SCORES, OTHER, UNFINISHED]
+    assert all(0 < each.size < 1000 for each in holdings[:4])
+
+
+def test_a_bucket_is_named_by_its_address() -> None:
+    addresses = AddressObjects(PatientObjects(CloudObjects("s3://bucket/x")))
+    assert addresses.file("study") == "s3://bucket/x/addresses/study"
 
 
 def test_artifacts_of_a_last_run_and_their_inputs_stay(filled: Store) -> None:
@@ -207,3 +238,14 @@ def test_two_cleanups_exclude_each_other(filled: Store, tmp_path: Path) -> None:
         clean(filled, 30)
     process.kill()
     process.join()
+
+
+def test_a_search_for_cleanups_delays_a_cleanup_and_does_not_refuse_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_leases, "SECONDS_OF_A_SEARCH", 60.0)
+    searching = FileLock(tmp_path / f"{CLEANING}.lock", thread_local=False)
+    searching.acquire()
+    threading.Timer(0.02, searching.release).start()
+    with LocalLeases(tmp_path).hold(CLEANING, "clean"):
+        assert not searching.is_locked

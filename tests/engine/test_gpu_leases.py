@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 from experiment_files import ExperimentFile
-from fake_stages import Sees, Work, names
+from fake_stages import Sees, Work, in_process, names, wait_for
 from fakes import Lines
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,6 +169,32 @@ def test_a_process_killed_while_idle_is_replaced_on_its_gpu(machine: Machine) ->
                 time.sleep(0.01)
     finally:
         workers.close()
+
+
+def test_a_replaced_process_leaves_no_thread_and_no_pipe(machine: Machine) -> None:
+    workers, counts = LocalProcesses(1, devices=Devices(["0"], gpus_of)), []
+    try:
+        for turn in range(3):
+            work = machine.stage(f"{turn}", turn % 2, behaviour="")
+            workers.submit(StageJob(machine.store, [work], Runtime(), Lines()))
+            assert workers.wait()[0][1].executed
+            counts.append(sum("_relay" in each.name for each in threading.enumerate()))
+        assert counts == [1, 1, 1]
+    finally:
+        workers.close()
+
+
+def test_closing_ends_only_own_processes(machine: Machine) -> None:
+    other, workers = in_process(time.sleep, 600), LocalProcesses(1)
+    try:
+        work = machine.stage("long", behaviour="sleep 600")
+        workers.submit(StageJob(machine.store, [work], Runtime(), Lines()))
+        wait_for(machine.folder / "long.began")
+        workers.close()
+        assert other.is_alive()
+    finally:
+        other.kill()
+        other.join()
 
 
 def test_there_are_never_more_processes_than_jobs(store: Store, machine: Machine) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from synthbench.engine.local_leases import LocalLeases
 from synthbench.engine.locks import Locks
 from synthbench.engine.objects import FolderObjects, ListedObject
 from synthbench.engine.patience import PatientObjects
-from synthbench.engine.shared_leases import SharedLeases, Watch
+from synthbench.engine.shared_leases import SharedLeases, Watch, cache_id
 
 NAME = "a" * 64
 KEY = f"leases/{NAME}/00000000"
@@ -260,6 +261,25 @@ def test_a_stray_object_expires_like_a_lease(observer: Observer, content: bytes)
         pass
     observer.now += 61
     assert observer.can_take()
+
+
+def test_processes_that_start_at_once_get_the_same_cache_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, draw = list[str](), uuid.uuid4
+    other = threading.Thread(target=lambda: found.append(cache_id(tmp_path)))
+
+    def slow_draw() -> uuid.UUID:
+        if not other.ident:
+            other.start()
+            other.join(0.05)
+        return draw()
+
+    monkeypatch.setattr(uuid, "uuid4", slow_draw)
+    own = cache_id(tmp_path)
+    other.join()
+    assert found == [own]
+    assert own != ""
 
 
 def test_a_holder_is_named_with_its_time_and_without_control_characters() -> None:

@@ -2,20 +2,26 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
+from fake_stages import Data, carry_out, run_job, stage
 from shared_stores import on_machine
-from wording import refused
+from wording import refused, worded
 
+from synthbench.base.durability import NotNowError
 from synthbench.base.errors import UserError
 from synthbench.engine import cloud_objects, objects
+from synthbench.engine.artifacts import Artifacts, fetch_checked
 from synthbench.engine.cleaning import clean
 from synthbench.engine.objects import FolderObjects, ListedObject, UnavailableError
 from synthbench.engine.patience import Patience, PatientObjects
 from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Shared, Store
 
 A = "a" * 64
@@ -92,6 +98,33 @@ def test_a_temporary_error_of_open_is_not_damage(
         store.check(A)
 
 
+@pytest.mark.parametrize("number", PASSING.values(), ids=PASSING)
+def test_a_temporary_error_in_an_artifacts_json_or_data_set_is_not_damage(
+    store: Store, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The checksums match, so the artifact would be discarded as another program's."""
+    data = Stage(Data())
+    carry_out(store, data)
+    (store.workspace(A) / "output" / "scores.json").write_text("{}")
+    store.commit(A, {})
+    artifacts = Artifacts(store)
+    assert artifacts.json(A, "scores.json") == {}
+
+    def failing(*_: Any, **__: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing)
+        with pytest.raises(NotNowError, match=r"scores\.json: can't be read now"):
+            artifacts.json(A, "scores.json")
+    monkeypatch.setattr(parquet, "ParquetFile", failing)
+    is_late = r"records\.parquet: can't be read now"
+    with pytest.raises(NotNowError, match=is_late):
+        fetch_checked(store, data)
+    with pytest.raises(NotNowError, match=is_late):
+        artifacts.dataset(data.identity)
+
+
 def test_a_bad_disk_is_damage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     finish(store)
     store.commit(A, {})
@@ -129,6 +162,19 @@ def test_work_that_the_store_refuses_is_preserved_for_the_next_run(
             store.commit(A, {})
     assert store.commit_finished(A)
     assert (store.fetch(A) / "data").read_bytes() == b"x"
+
+
+def test_a_full_shared_folder_is_not_called_a_full_disk_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "store").mkdir()
+    store = on_machine(str(tmp_path / "store"), tmp_path / "cache")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    worded(run_job(store, stage("a")).error, "No space left", f"{tmp_path / 'store'}", "kept on this machine")
 
 
 @pytest.mark.parametrize("status", ["500 Internal Server Error", "503 Slow Down", "429 Too Many Requests"])

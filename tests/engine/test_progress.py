@@ -127,3 +127,18 @@ def test_several_processes_name_the_stage_of_each_line(
     carry_out(store, stage("a", behaviour="says hello"), stage("b", behaviour="says hello"), jobs=2)
     told = {line[9:] for line in capfd.readouterr().err.splitlines() if "hello" in line}
     assert told == {"  work a: hello", "  work b: hello"}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_end_is_told_at_the_end_even_after_a_failed_call() -> None:
+    has_failed, ended = threading.Event(), list[bool]()
+
+    def fail() -> None:
+        has_failed.set()
+        raise ZeroDivisionError
+
+    is_over = False
+    with progress.repeating(fail, lambda: 0.0, lambda: ended.append(is_over)):
+        assert has_failed.wait(60)
+        is_over = True
+    assert ended == [True]

@@ -104,6 +104,16 @@ def test_waiting_and_skipped_stages_are_counted_correctly() -> None:
     assert (found.counts, found.left.seconds) == ((1, 2), 10.0)
 
 
+def test_a_stage_that_ran_in_another_group_no_longer_waits() -> None:
+    stages = [stage("t1"), stage("t2")]
+    found = monitor(stages, Clock(), t=10.0)
+    found.put_back(stages[1:], "process 7 on a machine")
+    assert found.waits == "work t2: process 7 on a machine"
+    found.started(stages)
+    finish(found, stages, 1.0)
+    assert found.waits == ""
+
+
 def test_a_running_stage_counts_down_by_its_own_progress_not_the_estimate() -> None:
     clock, stages = Clock(), [stage("train"), stage("next")]
     found = monitor(stages, clock, t=13.0, n=None)

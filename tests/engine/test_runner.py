@@ -3,16 +3,19 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
+from disks import flip
 from fake_stages import (
     RUNTIME,
     Graph,
     Together,
+    Work,
     carry_out,
     diamond,
     hold_lock,
@@ -20,6 +23,7 @@ from fake_stages import (
     names,
     names_of_failed,
     run_diamond,
+    run_job,
     run_with_workers,
     stage,
     wait_for,
@@ -27,12 +31,17 @@ from fake_stages import (
 from fakes import Lines, work_done
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.engine.jobs import StageJob
+from synthbench.engine.leases import StageBusyError
+from synthbench.engine.local_artifacts import SMALL
 from synthbench.engine.local_executors import InProcess, executor
 from synthbench.engine.locks import Locks
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.runner import Runner, matching
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 
 
 def forced(graph: Graph, *patterns: str) -> frozenset[str]:
@@ -89,6 +98,24 @@ def test_a_failed_stage_is_tried_again_by_the_next_run(store: Store, work_log: P
     assert work_done(work_log) == ["broken", "broken"]
 
 
+@dataclass(frozen=True)
+class Wordless(Work):
+    """Work that fails with these messages."""
+
+    messages: tuple[str, ...] = ()
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        raise UserError(*self.messages)
+
+
+@pytest.mark.parametrize("messages", [(), ("",), (" \n", "")])
+def test_a_stage_that_fails_without_a_reason_is_reported(store: Store, messages: tuple[str, ...]) -> None:
+    failing = Stage(Wordless("failing", messages=messages), label="failing")
+    report, _ = carry_out(store, failing, stage("other"))
+    assert report.failure_lines == ("work failing: no reason was given",)
+    assert names(report.executed) == ["other"]
+
+
 def test_a_faulty_source_stops_the_run_before_later_stages(store: Store, work_log: Path) -> None:
     good, bad = stage("good", first=True), stage("bad", behaviour="user error", first=True)
     report, _ = carry_out(store, stage("training", good), stage("other", bad))
@@ -136,6 +163,11 @@ def test_forcing_an_unknown_stage_is_an_error_with_a_hint() -> None:
         forced(Graph([stage("a")]), "wrok")
 
 
+def test_a_stage_whose_title_has_brackets_is_forced_by_its_title() -> None:
+    graph = Graph([Stage(Work(name), label=f"x [base={name}] seed 1") for name in ("static", "other")])
+    assert forced(graph, "work x [base=static] seed 1") == {graph.targets[0].identity}
+
+
 def test_a_forced_stage_that_fails_keeps_its_old_artifact(store: Store) -> None:
     carry_out(store, stage("a"))
     broken = stage("a", behaviour="bug")  # the same work, by its identity
@@ -178,6 +210,23 @@ def test_stages_of_a_group_share_one_job(store: Store) -> None:
     more = Stage(Together("c"), label="c")
     report, _ = carry_out(store, *targets, more)
     assert names(report.executed) == ["c"]
+
+
+def test_a_failure_in_a_group_is_not_blamed_on_what_another_process_computed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Stage(Together("first"), label="first")
+    bad = Stage(Together("bad", behaviour="user error"), label="bad")
+
+    class Late(InProcess):
+        def submit(self, job: StageJob) -> None:
+            run_job(store, first)
+            super().submit(job)
+
+    runner = Runner(store, Late(), RUNTIME, Lines())
+    report = runner.run(Graph([stage("after", first), bad]))  # type: ignore[arg-type]
+    assert (names(report.shared), names(report.executed)) == (["first"], ["after"])
+    assert (names_of_failed(report), report.skipped) == (["bad"], [])
 
 
 def test_each_stage_is_announced_with_its_number(store: Store) -> None:
@@ -236,6 +285,31 @@ def test_a_damaged_artifact_replaced_by_another_process_is_used(
     runner = Runner(store, InProcess(), RUNTIME, lines)
     assert runner.needed(Graph([target])) == {}  # type: ignore[arg-type]
     assert (store.has(target.identity), lines.said) == (True, [])
+
+
+@pytest.mark.parametrize("is_foreign", [True, False])
+def test_a_damaged_artifact_that_another_process_holds_is_computed_again_after_it(
+    store: Store, work_log: Path, monkeypatch: pytest.MonkeyPatch, *, is_foreign: bool
+) -> None:
+    target = Stage(Work("a" * (SMALL + 1)), label="large")
+    carry_out(store, target)
+    if not is_foreign:
+        flip(store.folder(target.identity) / "name.txt")
+    lock, is_held = Locks.stage, [True]
+
+    @contextmanager
+    def held_at_first(self: Locks, identity: str, label: str) -> Iterator[str]:
+        if is_held.pop() if is_held else False:
+            raise StageBusyError("another process")
+        with lock(self, identity, label) as note:
+            yield note
+
+    monkeypatch.setattr(Locks, "stage", held_at_first)
+    damage = ArtifactDamagedError(target.identity, "is another stage's", is_foreign=is_foreign)
+    report = Runner(store, InProcess(), RUNTIME, Lines()).compute_again(target, damage)
+    assert report.executed == [target]
+    assert work_done(work_log) == [target.operation.component] * 2
+    store.check(target.identity, thorough=True)
 
 
 def test_an_interruption_leaves_no_lock_and_keeps_finished_stages(store: Store, work_log: Path) -> None:

@@ -233,7 +233,15 @@ def test_a_kill_while_entries_are_merged_loses_none(tmp_path: Path, monkeypatch:
     assert total(new).answered.num_attempts == 3
 
 
-@pytest.mark.parametrize("harm", ["cut", "removed", "no rows", "other rows"])
+ODD_ROWS = {
+    "other rows": ["sqlite_master", ["x"], ["y"]],
+    "no values": ["answers", ["k"], []],
+    "a missing value": ["answers", ["k"], ["k", "text", None, 1, 1, None]],
+    "a number that is too large": ["answers", ["k"], ["k", "text", "", 2**63, 1, None]],
+}
+
+
+@pytest.mark.parametrize("harm", ["cut", "removed", "no rows", *ODD_ROWS])
 def test_damage_is_reported_in_one_line(tmp_path: Path, harm: str) -> None:
     for key in ("a", "b"):
         pay(machine(tmp_path, "one"), key)
@@ -243,7 +251,7 @@ def test_damage_is_reported_in_one_line(tmp_path: Path, harm: str) -> None:
     elif harm == "removed":
         file.unlink()
     else:
-        rows = [["sqlite_master", ["x"], ["y"]]] if harm == "other rows" else "text"
+        rows = [ODD_ROWS[harm]] if harm in ODD_ROWS else "text"
         file.write_text(seal({"rows": rows}))
     with refused("ledger"):
         machine(tmp_path, "other").ledger.receive()

@@ -86,6 +86,20 @@ def test_artifacts_of_one_machine_are_read_by_another(here: Store, there: Store,
     assert set(there.newest(9)) == set(here.find())
 
 
+def test_an_artifact_that_is_discarded_while_it_is_verified_is_not_damaged(
+    here: Store, there: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(here, A)
+    digest = PatientObjects.digest
+
+    def too_late(self: PatientObjects, key: str) -> str:
+        there.discard(A)
+        return digest(self, key)
+
+    monkeypatch.setattr(PatientObjects, "digest", too_late)
+    assert discard_damaged(here, PlainProgress()) == (1, [])
+
+
 def test_artifacts_have_the_same_bytes_as_in_a_local_store(here: Store, store: Store) -> None:
     carry_out(here, diamond())
     carry_out(store, diamond())

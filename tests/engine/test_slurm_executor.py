@@ -17,7 +17,7 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME, Graph, diamond, names, names_of_failed, stage
 from fakes import WORK_LOG, Lines
 from shared_stores import contents, on_machine
-from wording import refused
+from wording import refused, worded
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime, SlurmSettings, seconds_of_limit
@@ -181,7 +181,10 @@ def test_sources_are_read_on_the_runs_own_machine(
     assert slurm.arrays == []
 
 
-def test_a_preempted_task_is_no_loss_and_its_stage_runs_again(shared: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["in the claim", "in the job"])
+def test_a_preempted_task_is_no_loss_and_its_stage_runs_again(
+    shared: Store, tmp_path: Path, where: str
+) -> None:
     queue = queue_of(shared)
     works, ended = node(queue, tmp_path), list[str]()
 
@@ -189,7 +192,11 @@ def test_a_preempted_task_is_no_loss_and_its_stage_runs_again(shared: Store, tmp
         if len(ended) < 5:
             ended.append(name)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(StageJob, "run", _raises(EndingError("its time is nearly over")))
+                ending = EndingError("its time is nearly over")
+                if where == "in the job":
+                    patch.setattr(StageJob, "run", _raises(ending))
+                else:
+                    patch.setattr(Queue, "claim", _raises(ending, after=Queue.claim))
                 works(name)
         works(name)
 
@@ -198,8 +205,9 @@ def test_a_preempted_task_is_no_loss_and_its_stage_runs_again(shared: Store, tmp
     assert sum("its time is nearly over" in line for line in said) == 5
 
 
-def _raises(error: BaseException) -> Callable[..., Any]:
-    def run(*_: object) -> JobOutcome:
+def _raises(error: BaseException, after: Callable[..., object] = lambda *_: None) -> Callable[..., Any]:
+    def run(*arguments: object) -> JobOutcome:
+        after(*arguments)
         raise error
 
     return run
@@ -247,6 +255,10 @@ def test_a_node_with_other_code_ends_the_run_in_one_line(
         f"node {socket.gethostname()}: has synthbench 1.1 (content zyxwvuts, Python 3.11.7), the run 1.0"
         " (content abcdefgh, Python 3.11.7); install the same on all nodes",
     )
+
+
+def test_a_refusal_whose_reason_is_gone_names_the_task(shared: Store) -> None:
+    worded(queue_of(shared).refusal("7_0"), "7_0")
 
 
 def test_a_job_is_taken_once(shared: Store) -> None:
@@ -357,6 +369,26 @@ def arrays(shared: Store, tmp_path: Path, needs: Needs = SMALL, **settings: Any)
     runtime = Runtime(executor="slurm", slurm=SlurmSettings(**settings))
     with slurm_arrays(runtime, [stage("one")], lambda *_: needs, shared, tmp_path / "logs", 1):
         pytest.fail("not refused")
+
+
+@dataclass(frozen=True)
+class Asking(fake_stages.Work):
+    """Work that asks an LLM."""
+
+    @property
+    def asked_llm(self) -> Any:
+        return "an LLM"
+
+
+def test_no_task_is_sized_for_a_stage_that_runs_on_the_runs_own_machine(
+    states: Path, shared: Store, tmp_path: Path
+) -> None:
+    large = {"here": Needs(1, 0, 500.0), "first": Needs(1, 0, 500.0), "there": SMALL}
+    stages = [Stage(Asking("here")), stage("first", first=True), stage("there")]
+    needs = lambda each, _: large[each.operation.component]  # noqa: E731
+    runtime = Runtime(executor="slurm", slurm=SlurmSettings())
+    with slurm_arrays(runtime, stages, needs, shared, tmp_path / "logs", 1) as arrays:
+        assert arrays._pool.kinds == {0: SMALL}
 
 
 def test_what_slurm_does_not_know_is_refused_before_anything_runs(

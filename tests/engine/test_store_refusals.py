@@ -15,7 +15,7 @@ from wording import refused
 from synthbench.engine import cloud_objects
 from synthbench.engine.cloud_objects import CloudObjects
 from synthbench.engine.patience import Objects
-from synthbench.engine.stores import LEASE_VARIABLE, VARIABLE, open_store
+from synthbench.engine.stores import LEASE_VARIABLE, VARIABLE, existing_store, open_store
 
 URL = "s3://laboratory/path"
 REQUESTS: dict[str, Callable[[Objects], Any]] = {
@@ -121,6 +121,13 @@ def test_invalid_settings_are_refused(
     monkeypatch.setenv(variable, value)
     with refused(*facts) as caught:
         open_store()
+    assert SECRET not in str(caught.value)
+
+
+def test_a_store_that_an_argument_names_is_not_refused_as_a_setting() -> None:
+    with refused("s3://BUCKET/PATH", "without credentials") as caught:
+        existing_store(f"ftp://{SECRET}@host/path")
+    assert VARIABLE not in str(caught.value)
     assert SECRET not in str(caught.value)
 
 

@@ -12,12 +12,14 @@ from fakes import Lines
 
 from synthbench.base.durability import read_sealed, write_sealed
 from synthbench.base.runtime import Runtime
+from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.data.records import Record, RecordKind
 from synthbench.engine.local_executors import InProcess
 from synthbench.engine.monitor import duration
 from synthbench.engine.runner import Runner
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
+from synthbench.estimates import costs
 from synthbench.estimates.facts import ArtifactFacts, StageFacts, StageView, work_of
 from synthbench.estimates.figures import (
     DATA_SHEETS,
@@ -29,6 +31,8 @@ from synthbench.estimates.figures import (
     estimator_for,
     this_device,
 )
+from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.prices import Price
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, reading, shape_of, training
 from synthbench.pipeline.planning import make_plan
@@ -127,6 +131,29 @@ def test_a_total_with_an_unknown_size_is_a_lower_bound() -> None:
     assert str(Total(120.0, 3, 0, Counter({"train x: the size of m": 1}))) == "at least 2 minutes"
     assert str(Total(0.0, 2, 0, Counter({"train x: the size of m": 2}))) == "unknown"
     assert str(Total(120.0, 3, 0, Counter())) == "about 2 minutes"
+
+
+@pytest.mark.parametrize(
+    ("dollars", "total"),
+    [
+        ((None, None), ""),
+        ((0.0, None), ""),
+        ((2.0, None), "money of all LLMs: at least 2.00 US dollars"),
+        ((2.0, 0.0), "money of all LLMs: about 2.00 US dollars"),
+        ((0.0, 0.0), "money of all LLMs: about 0.00 US dollars"),
+    ],
+)
+def test_dollars_of_all_llms_are_shown_if_any_are_known(
+    store: Store, monkeypatch: pytest.MonkeyPatch, dollars: tuple[float | None, ...], total: str
+) -> None:
+    asked = []
+    for number, usd in enumerate(dollars):
+        price = None if usd is None else Price(input=usd, output=usd, date="2026-01-01")
+        settings = EndpointLLM(name=f"own{number}", base_url="https://own/v1", model="own", price=price)
+        asked.append((NamedLLM(f"own{number}", settings), ChatAmount(10, 500_000, 500_000)))
+    monkeypatch.setattr(costs, "_asked_by_llm", lambda *_: (asked, Counter()))
+    lines = list(costs.llm_totals([], StageFacts(store)))
+    assert [line for line in lines if "all LLMs" in line] == ([total] if total else [])
 
 
 @pytest.mark.parametrize(
