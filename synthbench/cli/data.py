@@ -62,6 +62,7 @@ def export(
     """
     from synthbench.data.beir import BEIR, write_retrieval_task
     from synthbench.data.exchange import ExportFormat, check_name, export_dataset, num_formulas, replacing
+    from synthbench.data.training_columns import TrainingColumns
     from synthbench.sources.formats import importer
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
@@ -87,6 +88,9 @@ def export(
             f"note: {number:,} cells begin as formulas do, and are written as they are: a spreadsheet would"
             " compute them, so let it read the columns as text"
         )
+    if chosen == ExportFormat.HUGGINGFACE and not provenance:
+        for name in TrainingColumns.of(opened).left_out:
+            typer.echo(f"left out: {name}, since not all records have as many; --provenance writes them, too")
 
 
 @app.command("import")

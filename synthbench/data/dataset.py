@@ -10,6 +10,7 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.durability import PASSING, not_now
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.data.answer_kinds import unfinished_answers
 from synthbench.data.checking import (
@@ -321,7 +322,10 @@ def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", rows: tuple[i
 
 @contextmanager
 def opened(file: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a data set's Parquet file; errors within the block become a UserError of one line."""
+    """Open a data set's Parquet file; errors within the block become a UserError of one line.
+
+    An error that may pass becomes a NotNowError.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -332,6 +336,8 @@ def opened(file: Path) -> "Iterator[pq.ParquetFile]":
         with pq.ParquetFile(file) as parquet:
             yield parquet
     except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno in PASSING:
+            raise not_now(file, error) from error
         raise UserError(f"{file}: damaged, not readable as Parquet: {in_one_line(error)}") from error
 
 

@@ -48,8 +48,8 @@ def export_dataset(
     """Write a data set as a JSONL or CSV file with all columns, or as a Hugging Face folder.
 
     The folder is a DatasetDict by split (`datasets.load_from_disk`) with a dataset card; without `provenance`
-    it has only the columns that sentence-transformers' losses take, in their order. Raises UserError if the
-    target exists (unless `force`), has another format's ending or can't be written.
+    it has only the columns that sentence-transformers' losses take, in their order (see TrainingColumns).
+    Raises UserError if the target exists (unless `force`), has another format's ending or can't be written.
     """
     writers: Mapping[ExportFormat, Callable[[SyntheticDataset, Path], None]] = {
         ExportFormat.JSONL: lambda data, file: write_json_lines(file, _rows(data)),
@@ -177,9 +177,9 @@ def _csv_cell(value: object) -> object:
 def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: bool) -> None:
     import datasets
 
+    columns = TrainingColumns.of(dataset)
     splits = {
-        split: _with_columns(table, TrainingColumns.of(dataset), provenance=provenance)
-        for split, table in split_tables(dataset)
+        split: _with_columns(table, columns, provenance=provenance) for split, table in split_tables(dataset)
     }
     names = next(iter(splits.values())).column_names if splits else []
     was_disabled = datasets.are_progress_bars_disabled()
@@ -193,7 +193,12 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
     finally:
         if not was_disabled:
             datasets.enable_progress_bars()
-    card = dataset_card(dataset.manifest, names, {split: table.num_rows for split, table in splits.items()})
+    card = dataset_card(
+        dataset.manifest,
+        names,
+        {split: table.num_rows for split, table in splits.items()},
+        () if provenance else columns.left_out,
+    )
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
@@ -220,13 +225,19 @@ def split_tables(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
         yield name, dataset.table.filter(pc.equal(names, name))
 
 
-LOSSES = {
+USUAL_CLASS = {
     RecordKind.SCORED_PAIR: "CosineSimilarityLoss",
     RecordKind.PAIR: "MultipleNegativesRankingLoss",
     RecordKind.TRIPLET: "MultipleNegativesRankingLoss",
-    RecordKind.RANKING: "LambdaLoss, with `grades` as its labels",
-    RecordKind.RETRIEVAL: "InformationRetrievalEvaluator: queries, their judged passages, and the corpus",
-    RecordKind.SENTENCE: "an unsupervised loss",
+    RecordKind.RANKING: "LambdaLoss",
+    RecordKind.RETRIEVAL: "InformationRetrievalEvaluator",
+    RecordKind.SENTENCE: "MultipleNegativesRankingLoss",
+}
+"""Class of sentence-transformers that usually reads the records of a kind."""
+_READ_AS = {
+    RecordKind.RANKING: ", with `grades` as its labels",
+    RecordKind.RETRIEVAL: ": queries, their judged passages, and the corpus",
+    RecordKind.SENTENCE: ", with each sentence as its own positive (SimCSE)",
 }
 SIZES = (
     (1_000, "n<1K"),
@@ -237,16 +248,20 @@ SIZES = (
 )
 
 
-def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str, int]) -> str:
+def dataset_card(
+    manifest: Manifest, columns: Sequence[str], splits: Mapping[str, int], left_out: Sequence[str] = ()
+) -> str:
     """Return the dataset card as Markdown with the YAML head that the Hugging Face hub reads.
 
-    `splits` is the number of records by split.
+    `splits` is the number of records by split, `left_out` is as in TrainingColumns.
     """
     listed = ", ".join(f"`{name}`" for name in columns)
+    without = f" Left out, since not all records have as many: {', '.join(left_out)}." if left_out else ""
     sections = [
         _head(manifest),
         f"# Synthetic {manifest.kind} data{f' by {manifest.method}' if manifest.method else ''}",
-        f"For sentence-transformers' {LOSSES[manifest.kind]}; columns: {listed}.",
+        f"For sentence-transformers' {USUAL_CLASS[manifest.kind]}{_READ_AS.get(manifest.kind, '')};"
+        f" columns: {listed}.{without}",
         _table("Split", "Records", splits),
         "## How it was made",
         _facts(manifest),

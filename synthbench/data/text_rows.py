@@ -9,7 +9,10 @@ MOST_CACHED = 8_192
 
 
 class TextRows:
-    """Rows of texts: add batches of one size (the last may be smaller), exit the context, then index."""
+    """Rows of texts in a file: add batches of one size within a `with` block, then read rows by index.
+
+    Only the last batch may be smaller.
+    """
 
     def __init__(self, file: Path) -> None:
         import pyarrow as pa

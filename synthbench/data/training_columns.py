@@ -16,13 +16,15 @@ SCORES, FURTHER = "scores", "further_negatives"
 class TrainingColumns:
     """The columns of a data set that a loss takes, the same for all splits.
 
-    A trainer takes every column but scores and labels as a text. The list of further negatives therefore
-    becomes columns: as many as every record has. A teacher's scores are included if all texts have one.
+    A trainer takes every column but scores and labels as a text. Therefore, further negatives become a column
+    each, up to the smallest number in any record. A teacher's scores are included only if all records have
+    them and equally many negatives. `left_out` names the rest of these two.
     """
 
     kind: RecordKind
     num_further: int = 0
     has_scores: bool = False
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dataset: SyntheticDataset) -> "TrainingColumns":
@@ -30,8 +32,13 @@ class TrainingColumns:
         table = dataset.table
         if dataset.kind is not RecordKind.TRIPLET or not table.num_rows:
             return cls(dataset.kind)
-        further = _lengths(table, FURTHER)
-        return cls(dataset.kind, min(further), _lengths(table, SCORES) == {2 + min(further)})
+        further, scores = _lengths(table, FURTHER), _lengths(table, SCORES)
+        has_scores = scores == {2 + min(further)}
+        left_out = (
+            *(["further negatives"] if len(further) > 1 else []),
+            *(["a teacher's scores"] if scores != {0} and not has_scores else []),
+        )
+        return cls(dataset.kind, min(further), has_scores, left_out)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,7 +60,7 @@ class TrainingColumns:
         return pa.table(columns)
 
     def others(self, table: "pa.Table") -> "pa.Table":
-        """Return all other columns: provenance, and lists of negatives."""
+        """Return all other columns, such as provenance, the list of further negatives, and omitted scores."""
         return table.select([name for name in table.column_names if name not in self.names])
 
 

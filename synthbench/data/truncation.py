@@ -1,4 +1,4 @@
-"""Truncation: how many texts exceed a model's maximum length, and how many become equal by it."""
+"""Count the texts that exceed a model's maximum length, and those that truncation makes equal."""
 
 from array import array
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from synthbench.data.checking import batched
+from synthbench.data.checking import Fingerprints, batched
 
 AT_ONCE = 1024
 Input = tuple[str, ...]
@@ -16,7 +16,7 @@ Input = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Truncation:
-    """Counts of distinct inputs: all, truncated ones, and truncated ones that equal another afterwards."""
+    """Counts of distinct inputs: all, truncated ones, and those that truncation makes equal to another."""
 
     texts: int
     truncated: int
@@ -53,16 +53,15 @@ def count_truncated(
 
 
 def _distinct(inputs: Iterable[Input]) -> Iterator[Input]:
-    seen: set[bytes] = set()
-    for each in inputs:
-        key = blake2b(repr(each).encode(), digest_size=16).digest()
-        if key not in seen:
-            seen.add(key)
-            yield each
+    seen = Fingerprints()
+    return (each for each in inputs if seen.add(repr(each)))
 
 
 def _may_fill(given: Input, tokenizer: Any, max_tokens: int) -> bool:  # noqa: ANN401 - see count_truncated
-    """Return whether an input may reach `max_tokens`; n ASCII characters have at most n + 1 tokens."""
+    """Return whether an input may reach `max_tokens`; always True for text that is not ASCII.
+
+    n ASCII characters have at most n + 1 tokens.
+    """
     most = sum(len(text) + 1 for text in given) + tokenizer.num_special_tokens_to_add(pair=len(given) > 1)
     return most >= max_tokens or not all(map(str.isascii, given))
 

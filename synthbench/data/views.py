@@ -9,7 +9,7 @@ from synthbench.data.records import Record, RecordKind
 
 @dataclass(frozen=True)
 class Unit:
-    """The records of one work item of a method; the journal keeps each unit, so a resumed stage skips it.
+    """The records of one work item of a method; a resumed stage skips items whose units are in the journal.
 
     `key` names the item; `position` orders items in the data set, whatever order they finish in. `dropped`
     counts dropped records by reason for the manifest.

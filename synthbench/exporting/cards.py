@@ -48,7 +48,7 @@ def write_texts(own: str, subject: Subject, parts: Sequence[ExportedPart], folde
 
 
 def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
-    """Return a card: its YAML is `head`, and `facts` fill the fields of the template with this file name."""
+    """Return a card without private data: `head` as its YAML, then the named template filled with `facts`."""
     environment = templates_in("exporting/templates", autoescape=False)
     # These filters escape text from outside for Markdown.
     environment.filters |= {"text": markdown_text, "code": _code, "fenced": _fenced}
@@ -102,8 +102,8 @@ def common_facts(
 
 
 def _code(text: object) -> str:
-    """Return a text as Markdown code within a line."""
-    one_line = " ".join(str(text).split()).replace("|", "\\|")
+    """Return a text as inline Markdown code: on one line, with `|` escaped for tables; "(empty)" for ""."""
+    one_line = " ".join(str(text).split()).replace("|", "\\|") or "(empty)"
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(one_line)), default=0))
     pad = " " if one_line.startswith("`") or one_line.endswith("`") else ""
     return f"{fence}{pad}{one_line}{pad}{fence}"

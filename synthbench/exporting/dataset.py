@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.exchange import LOSSES, size_category, split_tables
+from synthbench.data.exchange import USUAL_CLASS, size_category, split_tables
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
 from synthbench.exporting import facts
@@ -29,8 +29,8 @@ FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
 def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
     """Return the named part of the run's data; with "" the only part that a method made.
 
-    Raises UserError if there is no such part (for "": not exactly one), if no method made it, if the store no
-    longer has it, or if it differs between seeds and `seed` is "any".
+    Raises UserError if there is no such part (for "": not exactly one), if no method made it, if the store's
+    copy is gone or damaged, or if the part differs between seeds and `seed` is "any".
     """
     known = {part.name: part for part in facts.parts(subject)}
     synthetic = [part.name for part in known.values() if part.summary.method]
@@ -55,7 +55,7 @@ def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
 
 
 def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, folder: Path) -> None:
-    """Write a part of the run's data, its card and its lineage into the existing, empty `folder`.
+    """Write a part of the run's data, card, experiment file and lineage into the existing, empty `folder`.
 
     Raises UserError if a split's name is no valid file name, or if a file would reveal private data.
     """
@@ -70,6 +70,7 @@ def tables_of(dataset: SyntheticDataset) -> "Tables":
     """Return configuration -> split -> table; a split's rows have the same order in both configurations.
 
     A ranking's column `grades` is renamed `labels`, as sentence-transformers' CrossEncoderTrainer expects.
+    Raises UserError if a split's name is no valid file name.
     """
     columns = TrainingColumns.of(dataset)
     splits = dict(split_tables(dataset))
@@ -97,7 +98,7 @@ def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: 
         "name": _name(subject, part),
         "part": part,
         "columns": {name: _columns(splits) for name, splits in tables.items()},
-        "loss": LOSSES[kind].partition(",")[0],
+        "usual_class": USUAL_CLASS[kind],
         "training": training_code(kind, _base(subject), statements.address, list(part.splits)),
         "figures": _figures(part),
         "overlaps": subject.run.overlaps if part.summary.trained_on else (),
@@ -121,7 +122,7 @@ def configurations(splits: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _base(subject: Subject) -> str:
-    """Return the row's base model if it is on the hub, else USUAL_BASE."""
+    """Return the first base model of the run that is on the hub, else USUAL_BASE."""
     on_hub = (name for name, version in subject.run.revisions if facts.is_on_hub(name, version))
     return next(on_hub, USUAL_BASE)
 
@@ -153,13 +154,13 @@ def _name(subject: Subject, part: ExportedPart) -> str:
 
 
 def _figures(part: ExportedPart) -> list[tuple[str, float]]:
-    """Return the figures from data checks and the method, with their descriptions."""
+    """Return (description, value) of each figure from data checks and from the method."""
     checked = [(FIGURES[name], value) for name, value in part.summary.figures.items() if name in FIGURES]
     return [*checked, *part.summary.measured.items()]
 
 
 def _columns(splits: "Mapping[str, pa.Table]") -> list[tuple[str, str]]:
-    """Return each column's name and description."""
+    """Return each column's name and description; [] without splits."""
     names = next(iter(splits.values())).column_names if splits else []
     return [(name, MEANINGS.get(name) or MEANINGS[FURTHER_NEGATIVE]) for name in names]
 

@@ -64,13 +64,17 @@ def _hub_files(asked: Scoring, scored: Scored) -> Iterator[tuple[str, str]]:
 
 
 def _source(task: str, suite: str) -> TaskSource | None:
-    """Return the source of a standard task's test set; None for other tasks, even of the same name."""
+    """Return the source of a standard task's test set; None for a suite EVALUATOR:NAME."""
     is_standard = not is_own(suite) and task in SUITES[suite].tasks
     return TaskSource.model_validate({"task": task, "split": "test"}) if is_standard else None
 
 
 def _meta(fingerprint: Mapping[str, str], repository: str) -> dict[str, str]:
-    """Return the model's name and revision for mteb; a local folder's name is the last part of its path."""
+    """Return the model's name and revision for mteb.
+
+    The name is `repository`, else the hub id, else "synthbench/" and the name of the local folder or package.
+    The revision is the hub's commit, else 40 digits of a hash of the content.
+    """
     (name, content), *others = fingerprint.items()
     if is_on_hub(name, content) and not others:
         return {"name": repository or name, "revision": content}

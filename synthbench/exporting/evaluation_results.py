@@ -1,7 +1,7 @@
 """Export scores as the hub reads them from a model's repository: `.eval_results/*.yaml`.
 
-The hub compares scores on the same data set. So only scores of standard tasks are written, on the whole
-published test split, by the hub's measure.
+The hub compares scores on the same data set. So only scores on the whole published test split of a standard
+task are written, and only by the hub's measure.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ MEASURES = {"sts": "spearman_all", "reranking": "map_mixed"}
 
 
 def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Yield file name and content for each main score of a run that the hub can compare with others."""
+    """Yield (file name, content) for each main score of the run that the hub can compare with others."""
     for each in subject.run.scores:
         source = subject.experiment.sources.get(each.task)
         is_measure = each.main_score == MEASURES.get(each.evaluator)
@@ -39,7 +39,7 @@ def evaluation_results(subject: Subject) -> Iterator[tuple[str, str]]:
 def result_files(
     source: Source | None, evaluator: str, scored: TaskScores | Evaluation, version: str, *, is_on_hub: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield a file's name and content, if the scores are of a whole standard task and have the hub's measure.
+    """Yield (file name, content) if a whole standard test set was scored by the hub's measure, else nothing.
 
     `source` is the test set's source; `is_on_hub` says whether it was read from the hub.
     """

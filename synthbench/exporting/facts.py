@@ -26,13 +26,12 @@ from synthbench.worlds import MODEL_PREFIX, NAME
 NUM_INSTRUCTIONS = 12
 """Number of prompts in a card, the most frequent first."""
 NUM_EXAMPLES = 6
-_HUB_ID = linear_pattern(r"^[\w.-]+/[\w.-]+")
+_HUB_ID = linear_pattern(r"^[\w.-]+(?:/[\w.-]+)?")
 _COMMIT = linear_pattern(r"^[0-9a-f]{40}")
-_OTHER_LANGUAGE = linear_pattern(r"-(ar|es|tr)\b|-es$")
 
 
 def is_on_hub(name: str, version: str) -> bool:
-    """Return whether a model or data set is from the hub: its version is a commit, not a content hash."""
+    """Return whether a name is a hub id, with or without owner, and its version a commit, no content hash."""
     return bool(_HUB_ID.fullmatch(name) and _COMMIT.fullmatch(version)) and not name.startswith(MODEL_PREFIX)
 
 
@@ -58,7 +57,7 @@ class Score:
 
 
 def scores(subject: Subject) -> Iterator[Score]:
-    """Yield the main score on each test set."""
+    """Yield the run's main score on each test set, for each evaluator."""
     for each in subject.run.scores:
         sample = Measurement(each.task, each.evaluator, each.task).sample(subject.runs)
         assert sample is not None, "the exported run has this score"
@@ -84,7 +83,10 @@ def _over_seeds(sample: SeedScores) -> float | None:
 
 
 def _over_items(score: TaskScores, subject: Subject) -> float | None:
-    """Return a score's `over_items`, with items clustered by sentence; None if the items' scores are gone."""
+    """Return a score's `over_items`, with items clustered by sentence.
+
+    None if the items' scores are gone, or if the evaluator can't compute their influence.
+    """
     evaluator = _evaluator(score, subject)
     if evaluator is None or not subject.store.has(score.stage):
         return None
@@ -139,7 +141,7 @@ class ExportedPart:
 
     @property
     def made_of(self) -> list[str]:
-        """Descriptions of the sources, models and data sets it was made from, and of its prepare steps."""
+        """Descriptions of the sources, models and data sets that the part was made from, and of its steps."""
         notes = self.manifest.notes if self.manifest else []
         prepared = [note for note in notes if note.startswith(tuple(f"{step} v" for step in self.steps))]
         steps = prepared or self.steps
@@ -154,7 +156,10 @@ class ExportedPart:
 
     @cached_property
     def instructions(self) -> list[tuple[str, int]]:
-        """The most frequent prompts or samplers, with their numbers of records."""
+        """The NUM_INSTRUCTIONS most frequent prompts or samplers, with their numbers of records.
+
+        [] if no method made the part, or if the store no longer has it.
+        """
         if self.folder is None or not self.summary.method:
             return []
         found = Counter(text for text in StoredRecords(self.folder).column("instruction") if text)
@@ -168,7 +173,10 @@ class ExportedPart:
 
 
 def parts(subject: Subject) -> Iterator[ExportedPart]:
-    """Yield the parts of the run's data that still have a summary, in the file's order."""
+    """Yield the parts of the run's data that its result describes, in the file's order.
+
+    Raises UserError if the store's copy of a part is damaged.
+    """
     steps = {part.name: tuple(step.name for step in part.prepare) for part in subject.config.parts}
     for summary in subject.run.datasets:
         folder = _folder(summary, subject)
@@ -181,6 +189,11 @@ def parts(subject: Subject) -> Iterator[ExportedPart]:
             generators=_generators(summary, subject),
             examples=_examples(summary, subject),
         )
+
+
+def costs_of(parts: Sequence[ExportedPart]) -> list[CostResult]:
+    """Return the parts' LLM costs; a stage that several parts were made from is counted once."""
+    return list(dict.fromkeys(cost for part in parts for cost in part.costs))
 
 
 def _folder(summary: DatasetSummary, subject: Subject) -> Path | None:
@@ -201,7 +214,10 @@ def _costs(summary: DatasetSummary, subject: Subject) -> Iterator[CostResult]:
 
 
 def _generators(summary: DatasetSummary, subject: Subject) -> dict[str, str]:
-    """Return the models that wrote or labelled the records, with their versions; an LLM has only a name."""
+    """Return the models that wrote or labelled the records: name -> version, "" for an LLM.
+
+    {} if no method made the part.
+    """
     if not summary.method:
         return {}
     found = dict.fromkeys((name for name in summary.llm.split(" and ") if name), "")
@@ -238,7 +254,7 @@ def source_texts(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def hub_datasets(subject: Subject) -> list[str]:
-    """Return the hub's data sets that the training data were made from."""
+    """Return the ids of the hub's data sets that the run's data were made from."""
     found: dict[str, None] = {}
     for source in sources(subject).values():
         if isinstance(source, FileSource) and source.hub:
@@ -270,7 +286,11 @@ def hub_test_set(subject: Subject, score: Score) -> str:
 def _is_english(source: Source) -> bool:
     if isinstance(source, WorldSource):
         return True
-    return isinstance(source, TaskSource) and not _OTHER_LANGUAGE.search(source.task)
+    if not isinstance(source, TaskSource):
+        return False
+    # "STS17-en-de" and "STS14-15-es" end in codes of languages.
+    languages = {part for part in source.task.split("-") if len(part) == 2 and part.islower()}
+    return languages <= {"en"}
 
 
 def costs_text(costs: Sequence[CostResult]) -> str:

@@ -12,9 +12,9 @@ from synthbench.data.exchange import check_target, replacing
 def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
     """Yield an empty folder, renamed to `target` on success.
 
-    `force` True replaces an earlier export; None means that the command has no option --force. Raises
-    UserError if `target` exists without `force`, if it is no export, or if it can't be written. After any
-    error, nothing is left behind.
+    `force` True replaces an earlier export; None means that the command has no option --force.
+    Raises UserError if `target` exists without `force`, is a file or a folder with other content, has no
+    parent folder, or can't be written. After any error, nothing is left behind.
     """
     check_new_folder(target, force=force)
     with replacing(target, force=bool(force)) as temporary:
@@ -23,8 +23,10 @@ def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
 
 
 def check_new_folder(target: Path, *, force: bool | None = None) -> None:
-    """Raise the same UserErrors as `new_folder`, before any work."""
+    """Raise UserError as `new_folder` does, before any work; tries no writing."""
     if target.exists() and not force:
         instead = "name a new folder" + ("" if force is None else ", or give --force to replace an export")
         raise UserError(f"--to {target}: exists already, and is never overwritten; {instead}")
+    if target.is_file():
+        raise UserError(f"--to {target}: is a file; name a new folder")
     check_target(target, force=bool(force))

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 from synthbench.base.redaction import without_secrets
-from synthbench.exporting.facts import ExportedPart
+from synthbench.exporting.facts import ExportedPart, costs_of
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
 
@@ -17,7 +18,7 @@ def lineage(subject: Subject, parts: Sequence[ExportedPart]) -> str:
     result = subject.result
     facts: dict[str, Any] = {
         "format": FORMAT,
-        "written_by": f"synthbench {subject.version}",
+        "written_by": f"synthbench {version('synthbench')}",
         "experiment": result.experiment,
         "overrides": list(result.overrides),
         "row": subject.row.label,
@@ -28,7 +29,7 @@ def lineage(subject: Subject, parts: Sequence[ExportedPart]) -> str:
         "manifests": {
             part.name: part.manifest.model_dump(mode="json") for part in parts if part.manifest is not None
         },
-        "costs": [cost.model_dump(mode="json") for part in parts for cost in part.costs],
+        "costs": [cost.model_dump(mode="json") for cost in costs_of(parts)],
         "revisions": dict(result.revisions),
         "environment": result.environment,
     }

@@ -29,10 +29,10 @@ UNKNOWN = "unknown"
 
 
 def write_model(subject: Subject, statements: Statements, folder: Path) -> None:
-    """Write the run's model, its card, results and lineage into the existing, empty `folder`.
+    """Write the run's model, card, scores, experiment file and lineage into the existing, empty `folder`.
 
-    Raises UserError if the run trained no model, if the store's copy is gone or damaged, or if a file would
-    reveal private data.
+    Raises UserError if the run trained no model, if the store's copy is gone or damaged, if a part of the
+    data is damaged, or if a file would reveal private data.
     """
     artifact = _artifact(subject)
     shutil.copytree(artifact / CHECKPOINT_FOLDER, folder, dirs_exist_ok=True)
@@ -76,7 +76,7 @@ def _card(
         "parts": trained_on,
         "others": [part for part in parts if not part.summary.trained_on],
         "num_records": sum(part.splits.get("train", 0) for part in trained_on),
-        "costs": facts.costs_text(list(dict.fromkeys(cost for part in parts for cost in part.costs))),
+        "costs": facts.costs_text(facts.costs_of(parts)),
         "scores": scores,
         "seen": tuple(
             seen_sentences(
@@ -140,7 +140,7 @@ _PIPELINES = {"": "text-ranking", "dense": "sentence-similarity"}
 
 
 def _encoder(artifact: Path) -> str:
-    """Return the trained encoder's kind, "" for a cross-encoder."""
+    """Return the trained encoder's kind, such as "dense"; "" for a cross-encoder."""
     if model_kind(artifact) is not ModelKind.ENCODER:
         return ""
     facts = facts_in(artifact / CHECKPOINT_FOLDER)
@@ -148,13 +148,13 @@ def _encoder(artifact: Path) -> str:
 
 
 def _losses(subject: Subject) -> tuple[str, ...]:
-    """Return the loss classes; () for trainers of other packages."""
+    """Return the names of the loss classes; () for trainers of other packages."""
     trainer = subject.config.trainer
     return trainer.losses if isinstance(trainer, TrainingSettings) else ()
 
 
 def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[EvalResult]":
-    """Yield the main scores in the format of the hub's model-index, unscaled."""
+    """Yield the main scores, not x 100, in the format of the hub's model-index."""
     from huggingface_hub import EvalResult
 
     for score in scores:
@@ -172,7 +172,7 @@ def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[
 def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
     """Yield each base model of the training: name, commit or content hash, whether it is on the hub.
 
-    For a local folder, only the last part of its path is given.
+    The name of a local folder is the last part of its path.
     """
     for name, version in subject.run.revisions:
         yield (
@@ -183,7 +183,10 @@ def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
 
 
 def _shape(folder: Path) -> dict[str, Any]:
-    """Return the metadata, modules, prompts and similarity function for a model's card, from its files."""
+    """Return the model card's fields that come from the model's files.
+
+    They are metadata, modules, prompts and similarity function.
+    """
     from synthbench.base.user_files import read_json_object
 
     checkpoint = folder / CHECKPOINT_FOLDER

@@ -35,7 +35,7 @@ _Parts = dict[str, dict[str, dict[str, float]]]
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """One model's scores on one whole test set, with the test items and their source."""
+    """One model's scores on one whole test set, with the test items and, if known, their source."""
 
     task: str
     evaluator: str
@@ -64,8 +64,9 @@ class WrittenResults:
 def write_results(
     result: ExperimentResult, stages: Sequence[Stage], artifacts: Artifacts, folder: Path
 ) -> WrittenResults:
-    """Write a file for each run and each test set that mteb has; `stages` are the experiment's current ones.
+    """Write a file for each run and each test set that mteb has; return what was written and left out.
 
+    `stages` are the experiment's current stages.
     Raises UserError with the reasons if no file was written, or if mteb is not installed.
     """
     known, written = {stage.identity: stage for stage in stages}, WrittenResults()
@@ -93,8 +94,8 @@ def write_measured(
     """Write one model's results in mteb's layout; record in `written` what was written and left out.
 
     `named` has pairs of a title ("STS12 by sts") and a function that loads the scores. `meta` has the model's
-    name and revision. Scores whose loading raises UserError, or whose task is already written, are left out.
-    Raises UserError if mteb is not installed.
+    name and revision. Scores are left out if they can't be loaded, if mteb has no such task, if its data
+    differ, or if an earlier pair wrote the task. Raises UserError if mteb is not installed.
     """
     cache, done = _result_cache(folder), set[str]()
     from mteb.models import ModelMeta
@@ -147,7 +148,10 @@ def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> 
 
 
 def _task_result(measured: MeasuredTask) -> Any:  # noqa: ANN401
-    """Return mteb's TaskResult; raises UserError if the scores are from other data than mteb's task."""
+    """Return mteb's TaskResult.
+
+    Raises UserError as `_task_of_similarity`, and if the scores are from other data than mteb's task.
+    """
     from mteb.results import TaskResult
 
     if measured.evaluator == MTEB:
@@ -179,7 +183,11 @@ def _require_published(task: Any, revisions: Mapping[str, str]) -> None:  # noqa
 
 
 def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
-    """Return split -> subset -> scores; in `scores`, a subset's names end in /SUBSET or /SPLIT:SUBSET."""
+    """Return split -> subset -> scores.
+
+    In `scores`, names end in /SUBSET or, with several splits, in /SPLIT:SUBSET. With one split and one
+    subset, all scores are returned.
+    """
     parts = [(split, subset) for split in task.eval_splits for subset in task.hf_subsets]
     found: _Parts = {}
     for split, subset in parts:
@@ -192,7 +200,7 @@ def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
 def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
     """Return mteb's task for one of our STS test sets.
 
-    Raises UserError if mteb has no such task, or if the model is no encoder.
+    Raises UserError if mteb has no such task, or if the model is no dense encoder.
     """
     import mteb
 
@@ -203,7 +211,7 @@ def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
         hint = "; SICK-R-all is all of it" if source.task == "SICK-R" else ""
         raise UserError(f"mteb has no task on {source.task} {source.split} as it is read here{hint}")
     if not measured.is_encoder:
-        raise UserError("mteb scores similarity by encoders; this model scores pairs")
+        raise UserError("mteb's scores of similarity are of a dense encoder; this model is of another kind")
     return mteb.get_task(TASK_IDS[source.task])
 
 

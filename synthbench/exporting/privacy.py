@@ -9,6 +9,8 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.base.redaction import SHORTEST_SECRET, is_secret, masked
 
 _HOMES = linear_pattern(r"(?:/home|/Users)/[^/\s\"'`]+|/root(?=/)|[A-Za-z]:\\+Users\\+[^/\\\s\"'`]+")
+_GOES_ON = linear_pattern(r"^(?:[\w-]|\.\w)")
+"""Matches what follows a folder's name if the name is longer: "/proj" in "/project2"."""
 _CHECKED = ("*.md", "*.yaml", "*.json")
 _VOCABULARY = ("tokenizer.json", "vocab.json", "added_tokens.json", "whitespacetokenizer_config.json")
 """Vocabulary files: any string may occur in them, and none is a path or key that somebody wrote."""
@@ -22,7 +24,8 @@ def public(text: str) -> str:
     The working folder becomes ".", a home folder "~".
     """
     for folder, name in _own_folders():
-        text = text.replace(folder, name)
+        first, *others = text.split(folder)
+        text = first + "".join((folder if _GOES_ON.match(other) else name) + other for other in others)
     return masked(_HOMES.sub("~", text))
 
 

@@ -44,7 +44,7 @@ class Repository:
     def visibility(self) -> str:
         """Return whether the repository exists and is public: "new, private", "exists, public" ...
 
-        Raises UserError if the hub can't be reached.
+        Raises UserError if the hub refuses or can't be reached.
         """
         from huggingface_hub import HfApi
         from huggingface_hub.errors import RepositoryNotFoundError
@@ -57,7 +57,7 @@ class Repository:
         return f"exists, {'private' if found.private else 'public'}"
 
     def upload(self, folder: Path) -> tuple[str, str]:
-        """Create the repository if it is missing, upload the folder, return its address and new revision.
+        """Create the repository if it is missing, and upload the folder; return (address, new revision).
 
         Raises UserError if the hub refuses or can't be reached.
         """
@@ -78,7 +78,7 @@ class Repository:
 
 
 def listed(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield each file of a folder with its size in bytes."""
+    """Yield each file of a folder and its subfolders: (relative path, size in bytes), sorted."""
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         yield file.relative_to(folder).as_posix(), file.stat().st_size
 

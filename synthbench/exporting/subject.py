@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ BEST_ON_DEV, ANY, USUAL = "best-on-dev", "any", ""
 class Subject:
     """One run of a row, its experiment, and the store with its artifacts.
 
-    `runs` are the row's runs with all seeds. `chosen_by` says how the seed was chosen, "" if there was only
-    one.
+    `runs` are the row's runs with all seeds. `chosen_by` is a text such as "the best of 3 on dev data" if
+    dev scores chose the seed, else "".
     """
 
     experiment: Experiment
@@ -49,7 +50,7 @@ class Subject:
 
     @property
     def config(self) -> RunConfig:
-        """The row's settings, with those of the candidate chosen on dev."""
+        """The row's settings; if there are candidates, those of the candidate chosen on dev."""
         axes = dict(self.row.axes)
         (variant,) = (
             each
@@ -60,20 +61,23 @@ class Subject:
 
     @property
     def version(self) -> str:
-        """The version of synthbench that computed the result."""
+        """The version of synthbench that computed the result; "" if unknown."""
         return self.result.environment.get("synthbench", "")
 
     def again(self) -> str:
         """Return a hint for messages: the command that computes missing artifacts again."""
-        return f"`{' '.join(('synthbench run', self.result.file, *self.result.overrides))}` makes it again"
+        return (
+            f"`{shlex.join(('synthbench', 'run', self.result.file, *self.result.overrides))}` makes it again"
+        )
 
 
 def find_subject(
     experiment: Experiment, result: ExperimentResult, row: str, seed: str, store: Store
 ) -> Subject:
-    """Return a row's run with this seed: a number, BEST_ON_DEV, ANY or USUAL; rows are named as in tables.
+    """Return a row's run with this seed: a number, BEST_ON_DEV, ANY or USUAL.
 
-    Raises UserError if the last run has no such row or seed, or no dev scores for BEST_ON_DEV.
+    `row` is a label of the table, or a variant with a single row. Raises UserError if `row` names no row or
+    several, if the row has no such seed, or if it lacks dev scores for BEST_ON_DEV.
     """
     result = redacted(result)
     labels = {each.label for each in experiment.variants}
@@ -91,7 +95,7 @@ def find_subject(
 
 
 def stored(subject: Subject, path_in_home: str, what: str) -> Path:
-    """Return the folder of the artifact at "store/artifacts/...", after verifying all checksums.
+    """Verify all checksums of the artifact at `path_in_home` ("store/artifacts/..."); return its folder.
 
     Raises UserError if it is gone or damaged; `what` names it in the message.
     """
@@ -116,8 +120,11 @@ def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
     if wanted not in (BEST_ON_DEV, ANY, USUAL):
         found = [run for run in runs if str(run.seed) == wanted]
         if not found:
-            known = f"was run with {seeds}" if runs[0].is_seeded else "is the same for every seed"
-            raise UserError(f"--seed {wanted}: '{label}' {known}; give one of these, or {BEST_ON_DEV}")
+            if not runs[0].is_seeded:
+                raise UserError(f"--seed {wanted}: '{label}' is the same for every seed; leave out --seed")
+            raise UserError(
+                f"--seed {wanted}: '{label}' was run with {seeds}; give one of these, or {BEST_ON_DEV}"
+            )
         return found[0], ""
     if len(runs) == 1 or wanted == ANY:
         return runs[0], ""
@@ -131,7 +138,7 @@ def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
 
 
 def _chosen(variant: Variant, run: RunResult) -> RunConfig:
-    """Return the candidate that a run's `select` chose."""
+    """Return the settings of the candidate that a run's `select` chose, else of the first."""
     fitting = (
         candidate.config
         for candidate in variant.candidates
@@ -141,5 +148,5 @@ def _chosen(variant: Variant, run: RunResult) -> RunConfig:
 
 
 def _same(first: Any, second: Any) -> bool:  # noqa: ANN401 - values of an experiment file
-    """Return whether two values are equal even if one was stored as JSON."""
+    """Return whether two values are equal as JSON: one may have been stored as JSON, the other not."""
     return json.dumps(first, default=str) == json.dumps(second, default=str)

@@ -1,8 +1,8 @@
-"""Python code for a data card: train on the data set with sentence-transformers."""
+"""Python code for a data card that trains a model on the data set with sentence-transformers."""
 
 from collections.abc import Sequence
 
-from synthbench.data.exchange import LOSSES
+from synthbench.data.exchange import USUAL_CLASS
 from synthbench.data.records import RecordKind
 
 USUAL_BASE = "microsoft/mpnet-base"
@@ -54,9 +54,7 @@ def training_code(kind: RecordKind, base: str, address: str, splits: Sequence[st
     if kind is RecordKind.RANKING:
         return _CROSS_ENCODER.format(address=address, base=base, train=train)
     batches = "" if kind is RecordKind.SCORED_PAIR else _DISTINCT
-    # A sentence becomes a pair (`_DOUBLED`).
-    loss = LOSSES[RecordKind.PAIR if kind is RecordKind.SENTENCE else kind]
-    names = {"address": address, "base": base, "loss": loss, "batches": batches}
+    names = {"address": address, "base": base, "loss": USUAL_CLASS[kind], "batches": batches}
     if kind is RecordKind.SENTENCE:
         code = _ENCODER.format(train="pairs", **names)
         return code.replace("\nmodel =", f"\n{_DOUBLED.format(train=train)}model =", 1)

@@ -25,7 +25,7 @@ def attending(lengths: Tensor | None) -> Iterator[None]:
     """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: as the mask says.
 
     Models with their own attention, or with fewer key heads than query heads, always follow the mask; the
-    result is equal up to rounding.
+    result is equal up to rounding. Replaces transformers' "sdpa" for the rest of the process.
     """
     AttentionInterface.register("sdpa", _attention)
     before = _LENGTHS.set(lengths)

@@ -32,7 +32,7 @@ class WritingRow:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no step is left."""
+        """Whether the text has its maximum number of tokens."""
         return len(self.tokens) == len(self.uniforms)
 
 

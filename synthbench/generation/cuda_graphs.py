@@ -40,7 +40,10 @@ class ReplayedSteps:
         self._pool: Any = None
 
     def __call__(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, width: int) -> Tensor:
-        """Return the step's logits; valid until the next call."""
+        """Return the step's logits; valid until the next call.
+
+        Raises RuntimeError if memory runs out.
+        """
         if self._is_broken:
             return self._step(layers, tokens, starts, width)
         # Keys and values of another layout may reuse a freed address, so compare strides and dtype, too.
@@ -63,7 +66,7 @@ class ReplayedSteps:
         return recording.logits
 
     def _give_up(self, error: RuntimeError) -> None:
-        """Drop all graphs and their memory; raises the error if too little memory was its cause."""
+        """Drop all graphs and their memory; raises `error` again if memory ran out."""
         self._recordings.clear()
         if is_exhausted(error):
             raise error

@@ -23,7 +23,7 @@ RECORDED_ROUNDING = 64
 class Network:
     """A causal language model with its keys and values in our own cache.
 
-    Raises UserError if the model fails with this cache, or if its logits differ from those without it: some
+    Raises UserError if the model fails with this cache, or if the cache changes its logits: some
     architectures have another kind of state or positions. `say` reports that CUDA graphs fail on this GPU.
     """
 
@@ -79,7 +79,10 @@ class Network:
         return self._step(cache.layers, tokens, starts, cache.length if self.reads_own_lengths else width)
 
     def padded(self, num_sequences: int, most: int) -> int:
-        """Return the batch size to pad a step to: on a GPU one of few, since each size needs a CUDA graph."""
+        """Return the batch size to pad a step to: `most`, halved on a GPU while all sequences fit.
+
+        So a GPU has few sizes, since each needs a CUDA graph. Other devices do not pad.
+        """
         if not self._is_recorded:
             return num_sequences
         while most // 2 >= num_sequences:
@@ -117,7 +120,7 @@ class Network:
         }
 
     def _probed(self, probe: "Callable[[], Result]") -> "Result":
-        """Return the probe's result; any error of the model's code means that the model is unsuitable."""
+        """Return the probe's result; raises UserError for any error of the model but exhausted memory."""
         try:
             return probe()
         except UserError:
@@ -129,7 +132,10 @@ class Network:
             raise UserError(self._unfit(why)) from error
 
     def _layers(self) -> tuple[int, int, int]:
-        """Return the model's numbers of layers and key heads, and the size of a head."""
+        """Return the model's number of layers, number of key heads, and size of a head.
+
+        Raises UserError if layers differ in these.
+        """
         import torch
         from transformers import DynamicCache
 

@@ -18,8 +18,8 @@ TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02
 class Head:
     """Maps hidden states to fp32 logits in a reused buffer, since allocating that much memory is slow.
 
-    `is_plain`: this product gives the model's own logits, up to rounding. Otherwise the whole model has to
-    run.
+    `is_plain`: this product gives the model's own logits, up to rounding. Otherwise `kept` takes the logits
+    of the whole model.
     """
 
     def __init__(self, causal: CausalModel) -> None:
@@ -50,7 +50,7 @@ class Head:
         return logits
 
     def kept(self, logits: "Tensor") -> "Tensor":
-        """Copy the model's own logits into the fp32 buffer, shared by all calls and recorded steps."""
+        """Return the model's own logits, copied into the fp32 buffer that all calls share."""
         return self._room(len(logits)).copy_(logits)
 
     def _room(self, num_sequences: int) -> "Tensor":
@@ -70,7 +70,10 @@ class Head:
 
 
 def _multiplies_into_fp32(weight: "Tensor") -> bool:
-    """Return whether the device has a product of half-precision matrices with fp32 result; MPS has none."""
+    """Return whether the device has a product of half-precision matrices with fp32 result.
+
+    CPUs and MPS have none.
+    """
     import torch
 
     if weight.is_cpu:

@@ -39,7 +39,7 @@ class WritingTask:
 
     @property
     def largest_row(self) -> int:
-        """The most sequences that one text needs."""
+        """The largest number of sequences that one text needs."""
         return max((len(self.prompts_of(label)) for label in self.counterlabels), default=1)
 
 
@@ -71,7 +71,7 @@ class Attempt:
 class Written:
     """All attempts at one label of one input, in order.
 
-    Empty if the input's prompt and a text of maximum length together exceed the model's limit.
+    `attempts` is empty if a prompt and a text of maximum length together exceed the model's limit.
     """
 
     job: Job
@@ -116,7 +116,10 @@ class WritingCost:
         return self.num_inputs * len(prompts) * PROMPT_TOKENS
 
     def expected(self) -> Expected:
-        """Return the expected texts, operations and tokens."""
+        """Return the expected texts, work, tokens, and maximum tries per text.
+
+        The work's operations and bytes are unknown if the model's size is.
+        """
         shape, most = self._shape, SEQUENCES["cuda"]
         work = Work(self.model.model, None, self.num_tokens, self.model.dtype)
         if shape is not None:

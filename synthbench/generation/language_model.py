@@ -70,7 +70,7 @@ class NamedLanguageModel(BaseModel):
             )
 
     def _loaded(self, runtime: "Runtime", kind: str, dtype: Dtype) -> "tuple[Any, PreTrainedTokenizerBase]":
-        """Load the model as this `kind` of `ARCHITECTURES` onto the runtime's device, and its tokenizer.
+        """Load the model onto the runtime's device, as this `kind` of `ARCHITECTURES`, and its tokenizer.
 
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
         """
@@ -120,7 +120,10 @@ class LanguageModel(NamedLanguageModel):
     )
 
     def rounding_notes(self, texts: str) -> tuple[str, ...]:
-        """In half precision, return a note for the table: `texts` depend on batch size and device."""
+        """Return a note for the table: in half precision, texts depend on batch size and device.
+
+        `texts` names the texts in the note. Returns () for fp32.
+        """
         if self.dtype == "fp32":
             return ()
         return (
@@ -157,7 +160,7 @@ class CausalModel:
 
     @property
     def end_of_text(self) -> tuple[int, ...]:
-        """The end-of-text tokens, which are never drawn (as in DINO's authors' code)."""
+        """The end-of-text tokens, which are never drawn (as in DINO's authors' code); () if unknown."""
         ids = self.model.generation_config.eos_token_id
         if ids is None:
             ids = self.tokenizer.eos_token_id

@@ -62,9 +62,9 @@ class MaskedModel:
     def guesses(self, blanks: Sequence[Blank], top_k: int) -> Iterator[list[tuple[str, float]]]:
         """Yield, for each blank, the `top_k` most probable words except its own, as (word, probability).
 
-        The best word is first; the probabilities sum to 1. Guesses are whole words of one token. The list is
-        empty if the blank lies beyond the model's maximum length, and shorter than `top_k` if the vocabulary
-        is small.
+        The best word is first; the probabilities sum to 1. Guesses are whole words of one token that differ
+        from the blank's word in more than case. The list is empty if the blank lies beyond the model's
+        maximum length, and shorter than `top_k` if the vocabulary is small.
         """
         for start in range(0, len(blanks), BATCH):
             batch = blanks[start : start + BATCH]

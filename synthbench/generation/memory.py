@@ -1,4 +1,4 @@
-"""A device's memory: how many sequences fit, which errors mean that it is full, and sending numbers to it."""
+"""A device's memory: bytes per sequence, free bytes, out-of-memory errors, and the upload of numbers."""
 
 from typing import TYPE_CHECKING
 
@@ -82,7 +82,7 @@ def release(device: "torch.device") -> None:
 
 
 def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
-    """Return lists of integers as tensors on the device, sent in one transfer."""
+    """Return lists of integers as int64 tensors on the device, sent in one transfer."""
     import numpy as np
     import torch
 

@@ -57,7 +57,8 @@ class Sampler:
 
     Let p be the distribution under the row's own prompt and q the elementwise maximum over its counter
     prompts. Where p < q, p is multiplied by max(exp(decay * (p - q)), 0.01); then p is renormalised, cut to
-    the top k, and cut by top-p over the rest, as in transformers (the smallest set that holds top_p).
+    the top k, and cut by top-p over the rest, as in transformers (the smallest set that holds top_p). The
+    tokens `never` have probability 0 from the start.
     """
 
     def __init__(self, sampling: Sampling, never: tuple[int, ...] = ()) -> None:
@@ -89,14 +90,17 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row, drawn with the row's number in `uniforms` (fp64), on that device."""
+        """Return one token for each row, drawn with the row's number in `uniforms` (fp64).
+
+        The result is on the device of `uniforms`.
+        """
         tokens, probabilities = tokens.to(uniforms.device), probabilities.to(uniforms.device)
         return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
     def _top_k(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor", k: int
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the top k tokens after debiasing, and their weights.
+        """Return the top k tokens after debiasing, and their weights, largest first.
 
         A CPU first searches the blocks of 32 tokens with the largest probabilities. Debiasing only lowers
         weights. So if the k-th weight is at least the largest probability outside these blocks, the top k are
@@ -125,7 +129,10 @@ class Sampler:
     def _most_likely(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
-        """Return tokens and their shares, largest first: NUM_CANDIDATES if these reach top_p, else all."""
+        """Return tokens and their probabilities after debiasing, largest first.
+
+        They are the NUM_CANDIDATES most probable if these reach top_p in every row, else all.
+        """
         weights = self._debiased(probabilities, rows, counter_rows)
         weights /= weights.sum(dim=-1, keepdim=True)
         top_p, vocabulary = self.sampling.top_p, weights.shape[1]

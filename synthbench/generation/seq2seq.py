@@ -1,4 +1,4 @@
-"""Texts from an encoder-decoder model for input texts, such as a T5 that writes queries for passages."""
+"""Text generation by an encoder-decoder model, such as a T5 that writes queries for passages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
     max_length: int | None = Field(
         None,
         ge=3,
-        description="longest input in tokens; longer ones are truncated. Default: the limit of model and"
-        " tokenizer, else 512",
+        description="longest input in tokens, at most the limit of model and tokenizer; longer ones are"
+        " truncated. Default: this limit, else 512",
     )
 
     def constants(self) -> Mapping[str, Constant]:
@@ -61,7 +61,11 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
         return Seq2SeqModel(self, _with_plain_generation(model, self.model), tokenizer)
 
     def work(self, num_inputs: int, input_tokens: int, texts_per_input: int, text_tokens: int) -> Work:
-        """Return the amount of computation to read each input once and to write its texts."""
+        """Return the amount of computation to read each input once and to write its texts.
+
+        `input_tokens` and `text_tokens` are the tokens of one input and of one text. The operations are None
+        if the model's size is unknown.
+        """
         num_texts = num_inputs * texts_per_input
         shape = shape_of(self.model, self.revision)
         if shape is None:
@@ -80,10 +84,11 @@ class Seq2SeqModel:
     tokenizer: "PreTrainedTokenizerBase"
 
     def texts(self, inputs: Sequence[str], keys: Sequence[Sequence[str]], seed: int) -> Iterator[list[str]]:
-        """Yield, for each input, a text for each of its keys; all inputs have equally many keys.
+        """Yield, for each input, a text for each of its keys.
 
-        A text's key and `seed` seed its random numbers. A text depends on the model, its input, key and seed
-        alone; other inputs change only rounding.
+        There must be an input, and all inputs need the same number of keys, at least 1. A text's key and
+        `seed` seed its random numbers. A text depends on the model, its input, key and seed alone; other
+        inputs change only rounding.
         """
         import torch
 

@@ -72,7 +72,7 @@ class Endings(Protocol):
 
 @dataclass(eq=False)
 class LabelState:
-    """One label of an active input: finished attempts, and the numbers of the running ones."""
+    """One label of an active input: finished attempts, and the numbers of the running attempts."""
 
     attempts: list[Attempt] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
@@ -137,6 +137,10 @@ class Scheduler:
     ) -> None:
         self._tools = tools
         self._task = task
+        device = tools.causal.device
+        # Before an input is taken: if memory does not hold the batch, none is lost.
+        self._batch = Batch(tools.network, tools.sampler, num_sequences, device, longest or 0)
+        self._prompts = PromptCache(tools.network, device)
         self._inputs = inputs
         self._next: Input | None = next(inputs, None)
         self._in_work: dict[int, Input] = {}
@@ -144,12 +148,9 @@ class Scheduler:
         self._waiting: deque[tuple[RunningAttempt, Sequence[int]]] = deque()
         self._num_sequences = num_sequences
         self._longest = longest
-        device = tools.causal.device
-        self._batch = Batch(tools.network, tools.sampler, num_sequences, device, longest or 0)
-        self._prompts = PromptCache(tools.network, device)
 
     def work(self) -> Iterator[Written]:
-        """Yield each label of each input once it is finished."""
+        """Yield the attempts at each label of each input once the label is finished."""
         while True:
             yield from self._fill()
             if not self._batch.rows:
@@ -293,7 +294,7 @@ class Writer:
     2104.07540, section 3, after arXiv 2103.00453).
 
     On a GPU, the batch is limited to free memory. It shrinks for inputs that are much longer than earlier
-    ones, and is halved if memory runs out nevertheless; `say` reports both.
+    inputs, and is halved if memory runs out nevertheless; `say` reports both. Raises UserError as `Network`.
     """
 
     def __init__(
@@ -319,7 +320,7 @@ class Writer:
         return self._network.reads_own_lengths
 
     def write(self, jobs: Iterable[Job]) -> Iterator[Written]:
-        """Yield the texts of each label of each job once it is finished.
+        """Yield the attempts at each label of each job once the label is finished.
 
         Raises UserError if the device's memory does not hold the sequences of one text.
         """
@@ -334,13 +335,15 @@ class Writer:
         # Once for all steps, since preparing the model's layers takes as long as some steps.
         with reading_in("fp32", model, device), one_activation_kernel(model, device):
             while True:
-                scheduler = Scheduler(tools, self._task, self._num_sequences, inputs, longest)
+                scheduler: Scheduler | None = None
                 try:
+                    scheduler = Scheduler(tools, self._task, self._num_sequences, inputs, longest)
                     yield from scheduler.work()
                 except RuntimeError as error:
                     if not is_exhausted(error):
                         raise
-                    inputs = chain(scheduler.unfinished(), inputs)
+                    if scheduler is not None:
+                        inputs = chain(scheduler.unfinished(), inputs)
                     self._halve(error)
                     continue
                 unfinished = scheduler.unfinished()
@@ -354,7 +357,7 @@ class Writer:
     def _fit(self, longest: Input) -> int | None:
         """Limit the number of sequences to free memory, if the device tells how much is free.
 
-        Returns the length (tokens of prompt and text) that this allows for, None without a limit.
+        Returns the maximum length (tokens of prompt and text) that is planned for; None without a limit.
         """
         release(self._causal.device)
         free = free_bytes(self._causal.device)

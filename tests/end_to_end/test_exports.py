@@ -182,6 +182,7 @@ def test_a_folder_is_replaced_only_on_request_and_only_an_export(project: Projec
     (target / "thesis.tex").write_text("years of work", encoding="utf-8")
     refuses(export(project, "dataset", "augsbert", "--to", target), "exists already", "--force")
     refuses(export(project, "dataset", "augsbert", "--to", target, "--force"), "did not write")
+    refuses(export(project, "dataset", "augsbert", "--to", target / "thesis.tex", "--force"), "is a file")
     (target / "thesis.tex").rename(target / "lineage.json")
     assert export(project, "dataset", "augsbert", "--to", target, "--force").code == 0
     assert (target / "data" / "train.parquet").is_file()

@@ -28,6 +28,11 @@ def test_the_names_of_other_users_folders_are_removed(home: str) -> None:
     assert public(f"model: {home}/bert") == "model: ~/bert"
 
 
+def test_a_name_that_only_begins_with_a_folders_name_is_unchanged(alice: Path) -> None:
+    text = f"{alice}/study2/a, {alice}/study.old/b and {alice}/study."
+    assert public(text) == "~/study2/a, ~/study.old/b and .."
+
+
 def test_a_password_in_an_address_is_masked() -> None:
     assert public("http://me:hush@host/x") == "http://me:***@host/x"
 

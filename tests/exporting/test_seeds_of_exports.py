@@ -30,3 +30,10 @@ def test_without_dev_scores_the_default_seed_is_the_first(scores: tuple[float | 
 def test_best_on_dev_without_dev_scores_is_an_error() -> None:
     with refused("no dev scores", "--seed", "1, 0"):
         _with_seed("row", runs(None, None), BEST_ON_DEV)
+
+
+def test_a_row_that_is_the_same_for_every_seed_asks_for_none() -> None:
+    (run,) = runs(None)
+    unseeded = run.model_copy(update={"is_seeded": False})
+    with refused("same for every seed", "leave out --seed"):
+        _with_seed("row", [unseeded], "3")

@@ -128,6 +128,17 @@ def test_additional_negatives_are_columns_if_all_records_have_them() -> None:
     assert [row["negative3"] for row in chosen] == [each.further_negatives[1] for each in alike]
 
 
+def test_what_not_all_triplets_have_is_left_out_by_name() -> None:
+    given = dataset(RecordKind.TRIPLET)
+    assert TrainingColumns.of(given).left_out == ("further negatives", "a teacher's scores")
+    alike = [each for each in given if isinstance(each, Triplet) and len(each.further_negatives) == 2]
+    assert TrainingColumns.of(given.with_records(alike)).left_out == ()
+    unscored = [replace(each, scores=()) for each in alike]
+    assert TrainingColumns.of(given.with_records(unscored)).left_out == ()
+    partly = given.with_records([*alike[1:], *unscored[:1]])
+    assert TrainingColumns.of(partly).left_out == ("a teacher's scores",)
+
+
 def test_a_retrieval_set_is_no_training_data() -> None:
     queries = [
         RetrievalText(id="q", split="test", text="a", judged=("p",), grades=(1.0,)),

@@ -15,6 +15,7 @@ from wording import refused
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
+from synthbench.generation.batch import Batch
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
@@ -98,6 +99,21 @@ def test_repeated_out_of_memory_errors_halve_the_batch_until_it_fits(
         assert tokens(writing, jobs(12)) == undisturbed
     numbers = [int(line.split("continuing with ")[1].split()[0]) for line in said]
     assert numbers == [12, 6, 3]
+
+
+def test_a_batch_that_memory_does_not_hold_is_halved_and_loses_no_input(
+    causal: CausalModel, undisturbed: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LimitedBatch(Batch):
+        def __init__(self, network: Any, sampler: Any, num_sequences: int, *more: Any) -> None:
+            if num_sequences > 12:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            super().__init__(network, sampler, num_sequences, *more)
+
+    monkeypatch.setattr("synthbench.generation.writer.Batch", LimitedBatch)
+    said: list[str] = []
+    assert tokens(writer(causal, say=said.append), jobs(12)) == undisturbed
+    assert said == ["out of memory: continuing with 12 sequences at a time"]
 
 
 def test_too_little_memory_for_one_text_is_reported_in_one_line(causal: CausalModel) -> None:
