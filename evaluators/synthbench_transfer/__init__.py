@@ -47,7 +47,7 @@ class Transfer(Evaluator):
     classifier: Literal["senteval", "logistic-regression"] = Field(
         "senteval",
         description="senteval: SentEval's own, as in the literature, trained by Adam and stopped by dev "
-        "accuracy; logistic-regression: scikit-learn's, fitted until it converges",
+        "accuracy; logistic-regression: scikit-learn's, fitted until it converges, at most 1000 steps",
     )
     folds: int = Field(
         10,

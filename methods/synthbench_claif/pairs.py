@@ -87,7 +87,7 @@ class Filling(WithPrompts[PairPrompts], Method):
 
 
 class CLAIFPairs(Filling):
-    """Pairs made by filling masked sentences; until graded, the score is the share of unmasked words."""
+    """Pairs made by filling masked sentences; until graded, the score is 1 minus the mask rate."""
 
     version = 2
 

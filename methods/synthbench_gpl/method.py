@@ -86,7 +86,8 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     total_queries: int = Field(
         250_000,
         ge=1,
-        description="queries for the whole corpus, divided among its passages; each passage gets at least 3",
+        description="queries for the whole corpus, divided among its passages; each passage gets at least 3. "
+        "Unused if `queries_per_passage` is set",
     )
     prompt: Literal["instruction", "few-shot"] = Field(
         "instruction",

@@ -21,7 +21,7 @@ REFUSAL = "refusal"
 
 
 class Filters(BaseModel):
-    """Filters for sentences; empty ones and copies of the given sentence are always dropped."""
+    """Filters for sentences; empty ones, duplicates and copies of the given sentence are always dropped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

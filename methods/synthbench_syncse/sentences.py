@@ -46,7 +46,7 @@ class WithSubject(WithSentences):
     domain: str | None = Field(
         None,
         min_length=1,
-        description="name of a domain (biomedicine, stack-overflow, any) instead of genres and topics",
+        description="name of a domain (biomedicine, stack-overflow, or another) instead of genres and topics",
     )
 
     @field_validator("genres")

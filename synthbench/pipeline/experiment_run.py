@@ -70,7 +70,10 @@ RunProgress = QuietProgress | PlainProgress | RichProgress
 
 @dataclass(frozen=True)
 class Computed:
-    """The outcome of computing a plan; its report goes to `folder`."""
+    """The outcome of computing a plan: `report` lists executed and failed stages.
+
+    `folder` is for the files that people read: tables, figures, page.
+    """
 
     report: RunReport
     result: ExperimentResult
@@ -93,7 +96,7 @@ class Recorded:
 
 
 def _check_keys(experiment: Experiment) -> None:
-    """Raise UserError if a stage to run asks an LLM whose API key is missing. Sends the hub no request."""
+    """Raise UserError if a stage that certainly runs asks an LLM whose API key is missing."""
     lacking = missing_keys(experiment)
     if not lacking:
         return
@@ -113,7 +116,7 @@ def _prepared_store(progress: RunProgress) -> Store:
 
 
 def _check_hub(to_run: Iterable[Stage], experiment: Experiment, progress: RunProgress) -> None:
-    """Raise UserError if stages need a repository or file that neither this machine nor the hub has."""
+    """Raise UserError if stages need a file that this machine lacks and the hub can't give."""
     if lacking := missing(files_on_hub(to_run)):
         progress.say(f"looking up {counted(len(lacking), 'name')} on the hub")
         look_up(lacking, experiment)
@@ -124,8 +127,9 @@ def compute(
 ) -> Computed:
     """Compute the missing stages into the home's store, and collect the results.
 
-    Checks the report's folder and the tracker before anything is spent. The outcome's `report` names failed
-    stages. Raises UserError if the data are invalid; nothing was generated or trained then.
+    Checks API keys, the hub, the report's folder and the tracker before anything is spent; raises UserError
+    if a check fails. Raises UserError also for invalid data: nothing was generated or trained then. Other
+    failed stages are in the outcome's `report`.
     """
     experiment = invocation.experiment
     check_key_hosts(experiment.llms[name] for name in sorted(experiment.used_llms))
@@ -180,9 +184,10 @@ def compute(
 
 
 def record(computed: Computed, progress: RunProgress) -> Recorded:
-    """Track the results, then write the report, unless the folder's report is current.
+    """Track the results, then write the report and the blank sheets of audits.
 
-    Tracking comes first, so that `synthbench report` can repeat a report that failed.
+    A report that is current stays as it is. Tracking comes first, so that `synthbench report` can repeat a
+    report that failed.
     """
     result, folder = computed.result, computed.folder
     # The page and the tracker show settings, which may hold passwords.
@@ -196,10 +201,10 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
         try:
             files.update(report_files(shown))
         except Exception:
-            _track(shown, files)
+            _track(shown, files, progress)
             raise
     progress.say("tracking in MLflow")
-    tracked, errors = _track(shown, files)
+    tracked, errors = _track(shown, files, progress)
     edited = {} if is_current else place_report(files, folder, inputs)
     unjudged = (audit for audit in result.audits if audit.audit is None)
     sheets = tuple(deliver_sheet(audit, computed.artifacts, folder) for audit in unjudged)
@@ -209,7 +214,7 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
 def _live_tracking(
     invocation: Invocation, plan: Plan, store: Store, monitor: RunMonitor, progress: RunProgress
 ) -> AbstractContextManager[None]:
-    """Within the block, send training curves and scores to MLflow."""
+    """Return a context that sends training curves and scores to MLflow until it ends."""
     name, overrides = invocation.experiment.name, invocation.overrides
     names = LiveNames(name, " ".join((name, *overrides)), request(invocation.experiment, overrides))
 
@@ -263,16 +268,18 @@ def _summary(plan: Plan, report: RunReport) -> str:
     return f"{len(report.executed)} stages executed, {reused} reused{more}"
 
 
-def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, tuple[str, ...]]:
+def _track(
+    result: ExperimentResult, files: Mapping[str, bytes], progress: RunProgress
+) -> tuple[str, tuple[str, ...]]:
     """Track a result and its report files in MLflow, and the result in Trackio if that is set.
 
-    Returns the location in MLflow and no errors, or "" and the errors.
+    Returns the location in MLflow and no errors; if MLflow or Trackio fails, "" and the errors.
     """
     with tempfile.TemporaryDirectory() as name:
         for file, content in files.items():
             (Path(name) / file).write_bytes(content)
         try:
-            tracked = MlflowTracker(home()).log(result, Path(name))
+            tracked = MlflowTracker(home(), progress.say).log(result, Path(name))
         except UserError as error:
             return "", error.messages
     try:
@@ -308,10 +315,11 @@ def collect_whole(
 def llms_on_demand(
     progress: Progress, *, are_elsewhere: bool = False
 ) -> Iterator[Callable[[NamedLLM], ChatModel]]:
-    """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
+    """Yield a function that returns an LLM's address; the generated world's LLMs are started if needed.
 
-    LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
-    stage first asks them, on a cluster if `are_elsewhere`. Raises UserError if a server does not start.
+    LLMs of the generated world with equal settings share a server. Servers of local models have no address
+    yet: they start when a stage first asks them, on a cluster if `are_elsewhere`. The function raises
+    UserError if a server does not start.
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}

@@ -27,12 +27,12 @@ _HALF = 0.5
 
 
 def files_on_hub(stages: Iterable[Stage]) -> list[Files]:
-    """Return the files on the hub that the stages read, each once."""
+    """Return the files on the hub that the stages read, cached files too, each once."""
     return list(dict.fromkeys(each for stage in stages for each in _files(stage.operation)))
 
 
 def sources_of(stages: Iterable[Stage]) -> list[tuple[SourceBase, Roots]]:
-    """Return the sources on the hub that the stages read."""
+    """Return the sources on the hub that the stages read, each with its roots."""
     read = (stage.operation for stage in stages)
     found = ((each.source, each.roots) for each in read if isinstance(each, ReadSource))
     return [(source, roots) for source, roots in found if source.hub_files(roots)]
@@ -81,7 +81,7 @@ def _auto_map(model: Pretrained) -> Iterator[str]:
 
 
 def missing(needs: Iterable[Files]) -> list[Files]:
-    """Return those needs that are not completely in the local cache; sends no request."""
+    """Return the needs that are not completely in the local cache; sends no request."""
     return [files for files in needs if not _is_cached(files)]
 
 
@@ -112,8 +112,9 @@ class Found:
 def look_up(needs: Iterable[Files], experiment: Experiment) -> list[Found]:
     """Ask the hub for each repository's commit and the sizes of the needed files.
 
-    Raises one UserError with a line for each repository that does not exist, is gated, or lacks needed files,
-    and its line in the experiment file. Raises NotAvailableError, with ways out, if the hub does not answer.
+    Raises one UserError with a line for each repository that does not exist, is gated, or lacks needed files;
+    the line gives the location in the experiment file. Raises NotAvailableError, with ways out, if the hub
+    does not answer.
     """
     wanted: dict[HubRepository, list[Files]] = {}
     for files in needs:
@@ -155,7 +156,11 @@ def _without_hub(repositories: Iterable[HubRepository]) -> str:
 
 
 def planned(experiment: Experiment) -> Plan:
-    """Return the plan. If the hub is needed and can't be reached, one error names all that is missing."""
+    """Return the plan of an experiment.
+
+    If the hub is needed and can't be reached, one NotAvailableError names all that is missing. Otherwise
+    raises UserError as `look_up` and `make_plan`.
+    """
     outline = make_outline(experiment)
     if not outline.not_at_hand:
         return outline

@@ -23,9 +23,10 @@ class Invocation:
 
 
 def load_invocation(file: Path, overrides: Overrides) -> Invocation:
-    """Load an experiment with its overrides; the invocation leaves out overrides of runtime settings.
+    """Load an experiment with its overrides.
 
-    Raises UserError as `load_experiment`.
+    The invocation leaves out overrides of runtime settings, and all overrides if they leave the file's rows
+    unchanged. Raises UserError as `load_experiment`.
     """
     experiment = load_experiment(file, overrides)
     return Invocation(experiment, () if experiment.is_of_file else typed_options(overrides))
@@ -45,5 +46,9 @@ def typed_options(overrides: Overrides) -> tuple[str, ...]:
 
 def _is_runtime(assignment: str) -> bool:
     """Return whether a `--set` changes runtime settings only, and so no result."""
-    section, _, key = assignment.partition("=")[0].strip().partition(".")
-    return section == "runtime" or (section == "llm" and key in (*TRAFFIC, "key_variable"))
+    match assignment.partition("=")[0].strip().split("."):
+        case ["runtime", *_]:
+            return True
+        case ["llm", key] | ["llms", _, key]:
+            return key in (*TRAFFIC, "key_variable")
+    return False

@@ -53,7 +53,8 @@ class PlannedStages:
     def check_sources(self) -> None:
         """Raise one UserError for all missing sources, before stages that read them are planned.
 
-        Sources of optional tasks may be missing; errors of `does_without` are only recorded in the plan.
+        Sources of optional tasks may be missing; errors of the types `does_without` are only recorded in the
+        plan.
         """
         configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
         evaluations = [evaluation for config in configs for evaluation in config.evaluations]

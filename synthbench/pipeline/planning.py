@@ -39,17 +39,19 @@ _Made = dict[str, tuple[Stage, Stage]]
 
 
 def make_plan(experiment: Experiment) -> Plan:
-    """Build the stage graph; reads files only to hash them.
+    """Build the stage graph; reads data files only to hash them.
 
-    Raises one UserError that names everything missing: data folders, files, models.
+    Raises one UserError for all missing sources; if there are none, one UserError with the first error of
+    each row, such as a missing model.
     """
     return _Planner(experiment).make()
 
 
 def make_outline(experiment: Experiment) -> Plan:
-    """Build the stage graph offline, without files that only the hub has.
+    """Build the stage graph even if the hub does not answer.
 
-    The plan names the missing models and files. Raises UserError as `make_plan` for anything else.
+    `not_at_hand` of the plan then names the models and data sets that are missing. Downloads nothing, but may
+    ask the hub for commits. Raises other UserErrors as `make_plan`.
     """
     return _Planner(experiment, does_without=(NotAvailableError,)).make()
 
@@ -159,7 +161,7 @@ class _Planner(PlannedStages):
     def _best_start(
         self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimizationSection, address: Address
     ) -> Stage:
-        """Return the stage that selects the best of several paused trainings, with seeds of this run only."""
+        """Return the stage that selects the best of several paused trainings; no two runs share a seed."""
         seeds = [summed(training.seed * how.seeds, turn) for turn in range(how.seeds)]
         starts = {}
         for seed in seeds:
@@ -193,7 +195,7 @@ class _Planner(PlannedStages):
         return self.training_source(source, address)
 
     def _prepared(self, part: Part, stage: Stage, address: Address) -> Stage:
-        """Return the part after its prepare steps."""
+        """Return the part's stage after its prepare steps."""
         key = f"prepare.{part.name}"
         label = f"{part.name} for {address.label}"
         for number, steps in enumerate(_grouped(part.prepare)):

@@ -20,7 +20,8 @@ def register(invocation: Invocation, progress: Progress, export: Path | None = N
     """Read the test sets, register the experiment in the home's store, and write the file `export`.
 
     Returns the registration; if the same declaration was registered before, the first one. Raises UserError
-    if the data are invalid, if there is no test set, or if `export` exists with other content.
+    if the data are invalid, if there is no test set, or if `export` can't be written or exists with other
+    content.
     """
     experiment = invocation.experiment
     plan = planned(experiment)
@@ -47,9 +48,9 @@ def register(invocation: Invocation, progress: Progress, export: Path | None = N
 
 
 def _check(file: Path, registering: Registering) -> None:
-    """Raise UserError if the file's folder is missing, or if the file exists with other content.
+    """Raise UserError if the file's folder is missing, if `file` is a folder, or if it has other content.
 
-    Its content must be this declaration's former registration.
+    An existing file must hold this declaration's former registration.
     """
     if not file.absolute().parent.is_dir():
         raise UserError(f"{file}: no folder '{file.parent}'; make it first")

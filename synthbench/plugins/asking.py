@@ -32,7 +32,7 @@ class AnsweredItem(Generic[Item]):
         return answer
 
     def unit(self, read: Callable[[str], Record], columns: Mapping[str, Any]) -> Unit:
-        """Return the unit of an item with one request: the record that `read` makes of it, or a failure.
+        """Return the item's unit: the record that `read` makes of the item's only answer, or a failure.
 
         The failure gets `columns`. If `read` raises AnswerError, the message is the failure's reason, and the
         item counts as dropped for this reason.
@@ -57,7 +57,8 @@ def answered_items(
     """Yield each unfinished item of this process with its answers.
 
     Items come in the order of their answers; `items` holds (unit key, item) and is read lazily. `requests`
-    takes an item's index and the item, and returns name -> request. Request keys must be unique.
+    takes an item's index and the item, and returns name -> request. Request keys must be unique. An item
+    without requests is never yielded; the method has to count it itself.
     """
     waiting: dict[str, tuple[AnsweredItem[Item], str]] = {}
 
@@ -87,10 +88,11 @@ def written_items(
     context: GenerationContext,
     write: Callable[[Sequence[int], Seq2SeqModel], Iterable[Written]],
 ) -> Iterator[tuple[int, Written]]:
-    """Yield the index of each unfinished text with the model's output; `texts` maps unit keys to texts.
+    """Yield the index of each unfinished text of this process with the model's output.
 
-    `write` gets the indices of a batch of texts of similar length. A partly finished batch is recomputed
-    whole, so that resuming does not change the result.
+    `texts` maps unit keys to texts. `write` gets the indices of a batch of texts of similar length, and
+    yields an output for each. A partly finished batch is recomputed whole, so that resuming does not change
+    the result.
     """
     model: Seq2SeqModel | None = None
     is_left = [key not in context.finished_units for key in texts]

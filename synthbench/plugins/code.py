@@ -26,7 +26,8 @@ _OURS = "synthbench"
 def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str]]:
     """Return component name -> package -> "distribution version" or content hash.
 
-    Packages of synthbench, and components with no other package, are left out.
+    Packages of synthbench, and components with no other package, are left out. Raises UserError for a package
+    without a file, or with a file that can't be read.
     """
     found: dict[str, dict[str, str]] = {}
     for name, plugin in plugins:
@@ -35,9 +36,10 @@ def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str
 
 
 def code_changes(old: _Code, new: _Code) -> Iterator[str]:
-    """Yield a line on each component whose code changed; replaced components are left out.
+    """Yield a line on each component in both `old` and `new` whose code changed.
 
-    The line is "echo 1.0 -> 1.1" for releases, otherwise "code of 'echo' changed".
+    The line is "echo 1.0 -> 1.1" for releases, otherwise "code of 'echo' changed". If `old` is empty, each
+    component of `new` gets the line "code of 'echo' was not recorded".
     """
     for name in sorted(old.keys() & new.keys() if old else new):
         before, after = old.get(name, {}), new[name]
@@ -93,7 +95,7 @@ def _own_packages() -> frozenset[str]:
 
 
 def _package(module: str) -> str:
-    """Return a module's outermost package that has a file; namespace packages have none."""
+    """Return a module's outermost package that has a file (namespace packages have none), else the module."""
     parts = module.split(".")
     names = (".".join(parts[:number]) for number in range(1, len(parts)))
     return next((name for name in names if getattr(sys.modules.get(name), "__file__", None)), module)
@@ -126,7 +128,7 @@ def _release(package: str) -> str | None:
 
 
 def _content(package: str) -> str:
-    """Return a hash of the names and contents of all files of a package."""
+    """Return a hash of the names and contents of a package's files; hidden and compiled ones do not count."""
     file = _file(package)
     is_folder = hasattr(sys.modules[package], "__path__") and file.is_file()
     # A module in an archive has no file of its own.
@@ -143,7 +145,7 @@ def _content(package: str) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, without hidden and compiled ones."""
+    """Yield the files below a folder that are neither hidden nor compiled."""
     for where, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
         files = (Path(where, name) for name in names if not name.startswith("."))

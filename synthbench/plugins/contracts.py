@@ -22,11 +22,11 @@ from synthbench.models.work import Expected
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A dependency of a method: a model that a shared trainer trains on the method's own sources.
+    """A dependency of a method or step: a model that a shared trainer trains on the plug-in's own sources.
 
-    `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
-    `seed_optimization` is a section as in `train` (`seeds`, `at`): of that many trainings, only the one with
-    the best selection score is finished; the role `selection` must then have a source.
+    `data` and `selection` name source roles of a method, or sources in a step's `others`. `config` is the
+    trainer's configuration. `seed_optimization` is a section as in `train`: of `seeds` trainings, only the
+    one with the best selection score is finished; `selection` must then have a source.
     """
 
     trainer: str
@@ -66,7 +66,7 @@ class Component(BaseModel):
     version: ClassVar[int]
 
     def version_in_use(self) -> int:
-        """Return the version for identities: an earlier one if these settings still give its results."""
+        """Return the version for identities: an earlier version if these settings still give its results."""
         return self.version
 
     def revisions(self) -> Mapping[str, str]:
@@ -118,7 +118,7 @@ class PluginContext(Protocol):
     def measure(self, name: str, value: float) -> None:
         """Record a finite figure about the data; the manifest shows it.
 
-        A method that yields units must measure the same on every run.
+        A method that yields units must measure the same on every run. Raises ValueError for NaN or infinity.
         """
 
 
@@ -201,7 +201,7 @@ class Method(Component, ABC):
         """
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if these settings can make nothing from the sources, by role.
+        """Raise UserError if these settings can make nothing from the sources (role -> data set).
 
         Called when the sources are read, before the dependencies are made. Should be quick.
         """
@@ -244,7 +244,7 @@ class Step(Component, ABC):
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
     after_answers: ClassVar[frozenset[str]] = frozenset()
-    """Settings that change no request: `plan` counts the requests of steps that differ only in these once."""
+    """Settings that change no request: if steps differ only in these, `plan` counts their requests once."""
     reads_queries: ClassVar[bool] = False
     """Whether it encodes queries and passages separately (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None
@@ -295,7 +295,7 @@ class Step(Component, ABC):
         return None
 
     def memory(self, num_records: int) -> float | None:
-        """Return the bytes of memory for `num_records` records beyond every stage's need; None: unknown.
+        """Return the memory in bytes for `num_records` records beyond the need of every stage; None: unknown.
 
         A stage announces its need before it starts, and `plan` uses it.
         """
@@ -313,7 +313,8 @@ class Step(Component, ABC):
 
     @abstractmethod
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the resulting records, in order. Ids not yielded count as dropped, unknown ids as new.
+        """Yield the resulting records, in their final order.
 
-        `records` can be iterated over any number of times, also between yields.
+        Ids of `records` that are not yielded count as dropped, unknown ids as new. `records` can be iterated
+        over any number of times, also between yields.
         """

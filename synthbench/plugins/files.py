@@ -33,8 +33,17 @@ def is_in_file(name: str) -> bool:
 
 
 def allow_code(folder: Path) -> None:
-    """Allow this process and its workers to run the Python files in a folder and below it."""
-    os.environ[ALLOWED] = os.pathsep.join([*_allowed(), str(folder.resolve())])
+    """Allow this process and its workers to run the Python files in a folder and below it.
+
+    Raises UserError for a folder whose path holds the separator of `ALLOWED`.
+    """
+    allowed = str(folder.resolve())
+    if os.pathsep in allowed:
+        raise UserError(
+            f"{allowed}: code in a folder with '{os.pathsep}' in its path can't be allowed, since"
+            f" '{os.pathsep}' separates the folders in {ALLOWED}; rename it"
+        )
+    os.environ[ALLOWED] = os.pathsep.join([*_allowed(), allowed])
 
 
 @contextmanager
@@ -49,7 +58,7 @@ def code_allowed(folder: Path) -> Iterator[None]:
 
 
 def may_run_code() -> bool:
-    """Return whether the user allows code from files, in any folder."""
+    """Return whether the user allows code from the files of at least one folder."""
     return bool(_allowed())
 
 
@@ -79,7 +88,8 @@ class FilePlugin:
     def load(self) -> Any:  # noqa: ANN401 - whatever the file holds under this name
         """Import the file and return the object with the class's name.
 
-        Raises UserError if the file or class does not exist, or the user does not allow its code.
+        Raises UserError if the file or class does not exist, or the user does not allow the file's code.
+        Errors of this code are passed on.
         """
         path = self._path.resolve()
         check_file(path)
@@ -110,7 +120,7 @@ def _allowed() -> list[str]:
 
 
 def is_allowed(path: Path) -> bool:
-    """Return whether the user allows code in a file's folder."""
+    """Return whether the user allows code in a file's folder; `path` must be absolute, without links."""
     return any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in _allowed())
 
 

@@ -20,10 +20,11 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints, o
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Failure, Record, RecordKind, Sentence
-from synthbench.llm.answered import REFUSAL, why_unusable
+from synthbench.llm.answered import why_unusable
 from synthbench.llm.asking import estimated_amount
 from synthbench.llm.client import LLM
 from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.json_answers import REFUSAL
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.work import Expected
 from synthbench.plugins.contracts import GenerationContext, Method
@@ -46,18 +47,18 @@ class FunctionMethod(Method):
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield the function's records, and a failure for each prompt without an answer."""
+        """Yield the function's records, and failures for unusable records and prompts without an answer."""
         roles = (*self.source_roles, *self.optional_source_roles)
         given = {role: _values(sources[role]) if role in sources else None for role in roles}
         return self._called(given, context.llm if self.uses_llm else None)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Estimate the requests by calling the function on a few made-up records."""
+        """Estimate the requests by calling the function on a few made-up records; None if that fails."""
         found = self._expected(num_records)
         return None if found is None else found[0]
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Estimate the number of records by calling the function on a few made-up records."""
+        """Estimate the number of records by the same calls as `asks`; unknown without an LLM."""
         found = self._expected(num_records)
         return Expected() if found is None else Expected(found[1])
 
@@ -76,7 +77,7 @@ class FunctionMethod(Method):
     def _expected(self, num_records: Mapping[str, int]) -> tuple[ChatAmount, int] | None:
         """Return the expected requests and records, extrapolated from calls on up to 8 made-up records.
 
-        None if they can't be estimated.
+        None without an LLM, if a required source's size is unknown, or if the function raises an error.
         """
         if not self.uses_llm or not self.source_roles.keys() <= num_records.keys():
             return None
@@ -91,7 +92,7 @@ class FunctionMethod(Method):
         except Exception:  # noqa: BLE001 - whatever a function does with texts that it was not written for
             return None
         requests, records = (
-            ends[-1] + (ends[-1] - ends[0]) * (largest - sizes[-1]) // max(sizes[-1] - sizes[0], 1)
+            max(0, ends[-1] + (ends[-1] - ends[0]) * (largest - sizes[-1]) // max(sizes[-1] - sizes[0], 1))
             for ends in ([len(llm.asked) for llm in llms], made)
         )
         chats = [request.messages for request in llms[-1].asked]
@@ -124,6 +125,9 @@ def method(
     killed run calls it again and takes the LLM's answers from the cache. With an LLM, a record becomes a
     failure if one of its texts is empty or repeats another one. Raise `version` when the same settings give
     other records; `plan` estimates costs from `tokens_per_answer`.
+
+    Raises UserError for a parameter without a type or with a forbidden name, and for two LLMs. The return
+    type must name exactly one kind of record besides failures; otherwise raises UserError.
     """
     if function is None:
         return lambda given: _made(given, version, tokens_per_answer)
@@ -171,7 +175,10 @@ class _Parts:
     defaults: dict[str, Any] = field(default_factory=dict)
 
     def add(self, parameter: inspect.Parameter, hint: Any) -> None:  # noqa: ANN401 - any type
-        """Add a parameter as a source, the LLM or a setting, depending on its type `hint`."""
+        """Add a parameter as a source, the LLM or a setting, by its type `hint` and its default.
+
+        Raises UserError for a second LLM, a forbidden name, and parameters that can't be given by name.
+        """
         name, default = parameter.name, parameter.default
         kind = _kind_of_list(hint)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
@@ -261,8 +268,7 @@ def _kind_of_list(hint: Any) -> RecordKind | None:  # noqa: ANN401 - any type
         return _kind_of_list(inner[0]) if len(inner) == 1 else None
     if get_origin(hint) not in (list, Sequence):
         return None
-    (item,) = get_args(hint)
-    kinds = list(_kinds(list[Sentence] if item is str else hint))
+    kinds = list(_kinds(list[Sentence] if get_args(hint) == (str,) else hint))
     return kinds[0] if len(kinds) == 1 else None
 
 

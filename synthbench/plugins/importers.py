@@ -1,4 +1,4 @@
-"""Contract of importers: file formats that `format: NAME` of a source reads."""
+"""Contract of importers, which read the file formats that a source names by `format: NAME`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -45,13 +45,14 @@ class Importer(Component, ABC):
 
     @abstractmethod
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
-        """Return the records of one kind, in order, and the dropped lines; without `kind`, the file's kind.
+        """Return the records of one kind, in the file's order, and the number of dropped lines by reason.
 
-        Raises UserError naming each faulty line.
+        Without `kind`, the kind is the file's. Raises UserError naming each faulty line, and for a file
+        without records.
         """
 
     def write(self, dataset: SyntheticDataset, file: Path) -> None:
-        """Write a data set in this format; raises UserError if it can't hold the records."""
+        """Write a data set in this format; raises UserError for a read-only format or unsuitable records."""
         raise UserError(f"{self.title} can be read, not written")
 
     def check(self, file: str | Path, suffix: str, kind: RecordKind | None) -> None:

@@ -133,7 +133,7 @@ class Labeller(BaseModel):
         return self.judge is not None
 
     def needs(self, key: str, seed: int, *, gold: str = "gold", dev: str = "dev") -> dict[str, TrainedModel]:
-        """Return dependency's name -> the labeller's model, for a plug-in's `needs`; {} for an LLM judge.
+        """Return dependency's name -> model of the labeller, for a plug-in's `needs`; {} for an LLM judge.
 
         `key` is the labeller's key in the plug-in's settings. `gold` and `dev` are the plug-in's names for
         training and selection pairs.
@@ -162,7 +162,7 @@ class Labeller(BaseModel):
     def own_scores(
         self, number: int, texts: Texts, key: str, context: PluginContext
     ) -> Iterator[tuple[int, Verdict]]:
-        """Yield index and raw score of each pair; a cross-encoder's may be logits.
+        """Yield index and raw score of each of this shard's pairs; a cross-encoder's scores may be logits.
 
         An encoder's scores are cosines in [-1, 1], a judge's are grades scaled to [0, 1].
         """
@@ -178,11 +178,13 @@ class Labeller(BaseModel):
         *,
         is_limited: bool = True,
     ) -> Iterator[tuple[int, Verdict]]:
-        """Yield index and verdict of each pair that is not done, in any order.
+        """Yield index and verdict of each of this shard's pairs that is not done, in any order.
 
         A model scores pairs in batches of similar length; a batch is scored whole even if some of its pairs
-        are done. Scores are clipped to [0, 1] unless `is_limited` is False. Raises UserError if a score of a
-        pretrained cross-encoder lies outside [0, 1] by more than BEYOND.
+        are done. A judge's failed request gives a verdict without a value.
+
+        With `is_limited`, scores are clipped to [0, 1]. Raises UserError then if a score of a pretrained
+        cross-encoder lies outside [0, 1] by more than BEYOND.
         """
         with context.progress.task("labelling pairs", number) as task:
             if self.judge is not None:

@@ -46,8 +46,9 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
 def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
     """Return the plug-in class with that name: an installed one, or "file.py:Class" in a file below `folder`.
 
-    Raises UserError with one line if none exists (with the nearest name), if two packages offer one, if it
-    can't be imported or breaks the group's contract, or if the user does not allow the file's code.
+    Raises UserError with one line if no plug-in has the name (with the nearest name), or two packages offer
+    one. Raises UserError also if the plug-in can't be imported or breaks the group's contract, or if the user
+    does not allow the file's code.
     """
     if is_in_file(name):
         return _load(FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])

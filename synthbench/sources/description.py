@@ -60,13 +60,13 @@ class SourceSample(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample")
     balanced: bool = added_field(
         False,
-        description="draw equally many records of each label, or of each score (at most ten)",
+        description="draw equally many of each label, or of each score if at most ten",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
         """Return the indices of the drawn records, in ascending order.
 
-        Raises UserError if there are too few records, or too few of a class.
+        Raises UserError if there are too few records, or with `balanced` too few of a class.
         """
         if self.size > len(records):
             raise UserError(f"sample.size {self.size} is more than the {len(records)} records")
@@ -137,9 +137,9 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return RecordKind(self.converted_to) if self.converted_to else self.own_kind
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the score thresholds for converting scored pairs to pairs or triplets; otherwise {}."""
+        """Return the score thresholds if scored pairs or rankings become pairs or triplets; otherwise {}."""
         names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
-        is_scored = self.own_kind == RecordKind.SCORED_PAIR
+        is_scored = self.own_kind in (RecordKind.SCORED_PAIR, RecordKind.RANKING)
         return thresholds(*names.get(self.record_kind, ())) if is_scored else {}
 
     @property
@@ -154,7 +154,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @property
     def final_split(self) -> str | None:
-        """The split that all records are marked with in the end, or None."""
+        """The split of all loaded records, None if the source itself sets no split."""
         return self.part.take if self.part is not None else getattr(self, "split", None)
 
     @property
@@ -165,7 +165,10 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return ", ".join(parts)
 
     def expected_records(self, roots: Roots) -> int | None:
-        """Return about how many records are loaded (a bound after conversion); None if unknown yet."""
+        """Return about how many records are loaded; None if unknown before reading.
+
+        After a conversion it is an upper bound, except for rankings.
+        """
         if self.sample is not None:
             return self.sample.size
         own = None if self.subsets is not None else self._own_records(roots)
@@ -205,7 +208,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @abstractmethod
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the SHA-256 of each file by name, or the commit hash by id of the hub data set.
+        """Return name -> SHA-256 of each file, or for a data set on the hub, its id -> commit hash.
 
         Raises UserError naming each missing file or folder and how to get it.
         """
@@ -220,11 +223,11 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @property
     def has_scores(self) -> bool:
-        """Whether triplets have a teacher's scores."""
+        """Whether this source's triplets have a teacher's scores."""
         return False
 
     def load(self, roots: Roots) -> SyntheticDataset:
-        """Read, check, convert and sample the records, in source order.
+        """Return the selected, converted and sampled records, in source order, with their manifest.
 
         Raises UserError naming each fault by file and line (the first ten, and the number of further faults).
         """
@@ -240,7 +243,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         )
 
     def read(self, roots: Roots) -> Content:
-        """Do as `load`, but without a manifest: read, check, convert and sample; the same errors."""
+        """Return the records as `load` does, but without a manifest; raises UserError as `load` does."""
         content = self._read(roots)
         try:
             return self._sampled(self._converted(self._divided(self._of_subsets(content))))

@@ -36,8 +36,9 @@ _FENCE = "---\n"
 class DocumentsSource(SourceBase):
     """A folder of Markdown, text and PDF files, or one such file, cut into passages (sentence records).
 
-    A passage ends at the end of a section, paragraph or sentence. A PDF's passages stay on one page. White
-    space becomes single blanks. A passage's id is its file, its location (heading, line or page) and its
+    A passage ends at the end of a section or paragraph; long paragraphs are cut after a sentence or word. A
+    PDF's passages stay on one page. White space becomes single blanks. Passages of fewer than 30 letters and
+    digits are dropped and counted. A passage's id is its file, its location (heading, line or page) and its
     number at this location: `guide.md#Install/1`.
     """
 
@@ -62,7 +63,7 @@ class DocumentsSource(SourceBase):
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of each file, and the versions of the libraries that determine the passages.
 
-        Raises UserError as `load` does for files that can't be found, and for missing libraries.
+        Raises UserError as `documents_in`.
         """
         files = documents_in(self.path(roots))
         libraries = [SPLITTER, HEADINGS, *([PDF_READER] if _has_pdf(files) else [])]
@@ -101,10 +102,11 @@ class DocumentsSource(SourceBase):
 def documents_in(path: Path) -> dict[str, Path]:
     """Return a folder's documents by relative path, in the order of names; for a file, only the file.
 
-    Hidden files and folders are left out.
+    A folder's files come before its subfolders. Left out are hidden files and folders, and links to folders.
 
-    Raises UserError if there are none or too many, if a link leads out of the folder, if a name is not UTF-8,
-    or if a file is too large. If a library is missing, the error names the command that installs it.
+    Raises UserError if there are no documents or too many, or if a folder can't be read. Raises UserError for
+    a link that leads out of the folder, a name that is not UTF-8, and a file that is too large. If a library
+    is missing, the error names the command that installs it.
     """
     if any(find_spec(module) is None for module in _MODULES):
         raise UserError(f"{path}: documents need libraries that are not installed: {INSTALL}")
@@ -159,7 +161,10 @@ def _passages_of(file: Path, size: int, state: tuple[int, int]) -> list[tuple[st
 
 
 def _passages(file: Path, size: int) -> Iterator[tuple[str, str]]:
-    """Yield location and text of each passage; raises UserError for a file that can't be read."""
+    """Yield location and text of each passage, also of short ones; a PDF page without text gives "".
+
+    Raises UserError for a file that can't be read.
+    """
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
     ending = file.suffix.lower()

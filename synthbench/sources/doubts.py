@@ -1,4 +1,4 @@
-"""Doubtful content of files: a header as data, columns of mixed types, an unused part of the score range."""
+"""Doubtful content of files, such as a header read as data, mixed types, or contradictory scores."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +27,10 @@ class KindsOfCells:
         self._first: dict[str, tuple[str, int]] = {}
 
     def check(self, line: int, cells: Mapping[str, object]) -> None:
-        """Raise ValueError if a cell has an unsupported type or another type than its column began with."""
+        """Raise ValueError if a cell has an unsupported type or another type than its column began with.
+
+        Empty cells are ignored.
+        """
         for name, value in cells.items():
             if value is None or value == "":
                 continue
@@ -41,7 +44,10 @@ class KindsOfCells:
 
 
 def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> Iterator[str]:
-    """Yield a note if the records' scores span less than half of the permitted range."""
+    """Yield a note if the records' scores differ, but span less than half of the permitted range.
+
+    The records' scores are in [0, 1]; `score_range` is the range in the file. Needs at least one record.
+    """
     scores = [record.score for record in records]
     low, high = score_range
     used = max(scores) - min(scores)
@@ -51,7 +57,7 @@ def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> It
 
 
 def contradictions(records: Iterable[Record]) -> Iterator[str]:
-    """Yield notes on equal pairs with different scores, and on candidates graded twice for one query."""
+    """Yield notes on equal pairs with different scores, and on queries with two grades for one candidate."""
     scores: dict[tuple[str, ...], float] = {}
     num_pairs = num_queries = 0
     for record in records:

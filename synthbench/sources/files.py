@@ -51,7 +51,7 @@ def _where(column: str) -> str:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The column of each field: by name, or by number from 0 in a file without header."""
+    """How to read a file's rows: the column of each field, by name, or by number from 0 without a header."""
 
     kind: RecordKind
     names: Mapping[str, str | int]
@@ -71,12 +71,15 @@ class FileColumns:
 
     @property
     def picked(self) -> Mapping[str, str | int]:
-        """The columns to read: the fields, and the columns of `where` under `_where`."""
+        """The columns to read: by field name, and for the columns of `where` by their key from `_where`."""
         return {**self.names, **{_where(column): column for column in self.where}}
 
 
 def num_rows(path: Path, *, has_header: bool) -> int | None:
-    """Return about how many rows a file has, without parsing them; None if the file can't be read."""
+    """Return about how many rows a file has, without parsing them.
+
+    None if the file can't be read, or if a compressed file has more than 50 MB.
+    """
     try:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -86,7 +89,7 @@ def num_rows(path: Path, *, has_header: bool) -> int | None:
             return None
         with open_bytes(path) as stream:
             blocks = iter(lambda: stream.read(1 << 20), b"")
-            return sum(block.count(b"\n") for block in blocks) - has_header
+            return max(0, sum(block.count(b"\n") for block in blocks) - has_header)
     except (OSError, ValueError, UserError):
         return None
 
@@ -104,11 +107,13 @@ def known_fields(kind: RecordKind) -> tuple[str, ...]:
 def read_file(path: Path, columns: FileColumns) -> Content:
     """Read a file's records; ids are file name and line, unless a column holds them.
 
-    Rows with a blank score, or of a class without a score, are dropped and counted. A note says if scores
-    span less than half of the permitted range.
+    Drops and counts rows that `where` refuses, rows with a blank score, and rows of a class without a score;
+    with `skip_blank`, also rows with a blank text. Notes name doubts: a little-used score range, carriage
+    returns, and contradictory scores.
 
-    Raises one UserError for all faults, with file and line: missing columns, wrong numbers of columns, bad
-    scores, empty sentences, candidates without one grade each, and classes or `where` values that no row has.
+    Raises one UserError for all faults, with file and line: wrong numbers of columns, bad scores, empty
+    sentences, candidates without one grade each, duplicate ids, and classes or `where` values that no row
+    has. Raises UserError also for a missing column, and if no record is left.
     """
     content, problems = Content(), Faults()
     seen, kinds = FirstLines(), KindsOfCells()
@@ -139,7 +144,7 @@ def read_file(path: Path, columns: FileColumns) -> Content:
 
 
 def _blank_advice(row: Mapping[str, Any], kind: RecordKind) -> str:
-    """Return advice on how to drop a row with a blank text."""
+    """Return advice on how to drop a row with a blank text, "" if the row has none."""
     has_blank = any(is_blank(row[name]) for name in RECORD_TYPES[kind].text_fields)
     return "; `skip_blank: true` leaves out rows with a blank text" if has_blank else ""
 
@@ -155,14 +160,14 @@ def _drop_reason(row: Mapping[str, Any], columns: FileColumns) -> str:
 
 
 def _check_classes(path: Path, columns: FileColumns, content: Content, problems: Faults) -> None:
-    """Note a fault for each class in `scores` that no row has: it may be misspelt."""
+    """Note a fault for each class in `scores` that no kept row has: the class may be misspelt."""
     if columns.scores is None:
         return
     found = {record.label for record in content.records}
-    others = [reason.removeprefix(_OF_CLASS) for reason in content.dropped]
+    others = [reason.removeprefix(_OF_CLASS) for reason in content.dropped if reason.startswith(_OF_CLASS)]
     for name in columns.scores:
         if name not in found:
-            problems.add(f"{path}: scores.{name}: no row has this class{did_you_mean(name, others)}")
+            problems.add(f"{path}: scores.{name}: no kept row has this class{did_you_mean(name, others)}")
 
 
 def _values(row: Mapping[str, Any], columns: FileColumns) -> Iterator[tuple[str, Any]]:
@@ -178,10 +183,10 @@ def _values(row: Mapping[str, Any], columns: FileColumns) -> Iterator[tuple[str,
 
 
 def _chosen(path: Path, columns: FileColumns, content: Content, problems: Faults) -> Iterator[Row]:
-    """Yield the rows that `where` accepts; count the others, and note values that no row has."""
+    """Yield the rows that `where` accepts; count the others, and note a fault for values that no row has."""
     found: dict[str, set[str]] = {column: set() for column in columns.where}
     for line, row in rows(path, columns, problems):
-        cells = {column: _cell_text(row[_where(column)]) for column in columns.where}
+        cells = {column: cell_text(row[_where(column)]) for column in columns.where}
         for column, cell in cells.items():
             found[column].add(cell)
         refused = [column for column, cell in cells.items() if cell not in columns.where[column]]
@@ -195,7 +200,7 @@ def _chosen(path: Path, columns: FileColumns, content: Content, problems: Faults
             problems.add(message + did_you_mean(value, found[column]))
 
 
-def _cell_text(value: object) -> str:
+def cell_text(value: object) -> str:
     """Return a cell as text to compare with `where`: texts unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
@@ -239,7 +244,7 @@ def _tabular(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row
 
 
 def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[str, int]:
-    """Return the column number of each field; raises UserError naming every missing column."""
+    """Return the column number of each field; raises UserError naming every missing or ambiguous column."""
     problems = Faults()
     column_indices = {}
     for name, column in columns.picked.items():
@@ -314,10 +319,12 @@ def _given(value: object, name: str) -> str:
 def read_candidates(path: Path, columns: FileColumns) -> Content:
     """Read rankings from rows of one candidate each, grouped by query, or by id if a column holds it.
 
-    Without an id column, a query's id is the file name and the line of the query's first row.
+    Without an id column, a query's id is the file name and the line of the query's first row. Subset and
+    label come from this row. Drops and counts rows that `where` refuses; with `skip_blank`, also rows with a
+    blank text.
 
-    Raises one UserError for all faults, with file and line: missing columns, bad grades, empty texts, and ids
-    of two different queries.
+    Raises one UserError for all faults, with file and line: bad grades, empty texts, and ids of two different
+    queries. Raises UserError also for a missing column, and if no query is left.
     """
     content, problems = Content(), Faults()
     queries: dict[str, _Query] = {}

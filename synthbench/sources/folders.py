@@ -39,7 +39,8 @@ class _GoldPair:
 def task_files(task: Task, split: Split, data: Path | None) -> dict[str, tuple[Path, ...]]:
     """Return the files of each part of a task's split.
 
-    Raises UserError naming the missing folder, or every missing file in it.
+    Raises UserError naming the missing folder, or every missing file in it. Raises UserError also if no data
+    folder is set.
     """
     folder = _folder(task, split, data)
     files = {part: tuple(folder / name.format(part) for name in task.files) for part in task.parts[split]}
@@ -59,7 +60,8 @@ def read_similarity(
     with a blank gold score are dropped and counted.
 
     Raises one UserError for all faults, with file and line: unequal line counts, wrong columns, scores that
-    are no numbers or out of range, empty sentences, and unexpected sizes.
+    are no numbers or out of range, and empty sentences. If there are none, raises UserError for an unexpected
+    size.
     """
     content, problems = Content(), Faults()
     sizes = {}
@@ -107,7 +109,7 @@ def _advice(task: Task) -> str:
 
 
 def record_id(task: Task, split: Split, part: str, number: int) -> str:
-    """Return task/split/part/line, with the part only if a split has several."""
+    """Return the id task/split/part/line, with the part only if a split has several."""
     parts = (part,) if len(task.parts[split]) > 1 else ()
     return "/".join([task.name, split, *parts, f"{number:04d}"])
 
@@ -214,12 +216,12 @@ def read_transfer(
 ) -> Content:
     """Read a transfer task's split: sentences whose `label` is the class; for MRPC, pairs with score 1 or 0.
 
-    As in SentEval, a sentence is its words joined by single spaces, and in files of one class each an empty
-    sentence (CR has four) counts as a full stop. Files that are not UTF-8 are read as latin-1. A note tells
-    of such sentences and such files.
+    As in SentEval, a sentence is its words joined by single spaces. In files of one class each, an empty
+    sentence (CR has four) counts as a full stop. Files that are not UTF-8 are read as latin-1. Notes give the
+    number of empty sentences, and name files read as latin-1.
     `expected` is the required number of records; None: the published number of every part, 0: any.
 
-    Raises one UserError for all faults, with file and line, or for unexpected sizes.
+    Raises one UserError for all faults, with file and line; if there are none, for an unexpected size.
     """
     content, problems = Content(), Faults()
     sizes = {}
@@ -318,14 +320,14 @@ NO_TITLE = "a question without a title"
 def read_question_pairs(
     task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
 ) -> Content:
-    """Read a forum's split: pairs of titles with score 1 (of the file `pos`) or 0 (`neg`), positives first.
+    """Read a forum's split: pairs of titles, first from the file `pos` (score 1), then from `neg` (score 0).
 
     A line of the corpus has id, title and body, separated by tabs; the body is not read. A line of pairs
     begins with two ids, separated by white space. Pairs with a blank title are dropped and counted.
     `expected` is the required number of pairs, dropped ones included; None: the published number, 0: any.
 
-    Raises one UserError for all faults, with file and line: ids missing in the corpus, lines in another
-    layout, or an unexpected size.
+    Raises one UserError for all faults, with file and line: ids missing in the corpus, and lines in another
+    layout. If there are none, raises UserError for an unexpected size.
     """
     ((part, (*pair_files, corpus)),) = files.items()
     content, problems = Content(), Faults()
@@ -367,7 +369,10 @@ def _ids(line: str) -> list[str]:
 
 
 def _titles(path: Path, problems: Faults) -> dict[str, str]:
-    """Return the title of each id, with single spaces between its words."""
+    """Return the title of each id, with single spaces between words.
+
+    Notes a fault for a line without a tab, and for an id with two different titles.
+    """
     titles: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):
         name, tab, rest = line.partition("\t")

@@ -15,7 +15,7 @@ from synthbench.tables.opening import ending
 
 
 def importer(name: str) -> Importer:
-    """Return the importer of a format; raises UserError if none is installed."""
+    """Return the importer of a format; raises UserError if none is installed or it can't be loaded."""
     return cast("Importer", installed_component("importers", name)())
 
 
@@ -30,9 +30,15 @@ def usual_kind(name: str) -> RecordKind:
 
 
 def format_hint(columns: Collection[str]) -> str:
-    """Return a hint naming the format with these columns, "" if there is none."""
+    """Return a hint naming a format whose typical columns are all among these, "" if there is none.
+
+    Skips importers that can't be loaded.
+    """
     for name in installed("importers"):
-        found = importer(name)
+        try:
+            found = importer(name)
+        except UserError:
+            continue
         if found.columns and {*found.columns} <= {*columns}:
             return f"; is it {found.title}? `synthbench data import FILE FOLDER --format {name}` reads that"
     return ""
@@ -41,13 +47,19 @@ def format_hint(columns: Collection[str]) -> str:
 def import_in_format(
     file: Path, name: str, kind: RecordKind | None, scores: Mapping[str, float] | None
 ) -> SyntheticDataset:
-    """Return the data set in a file of this format; raises UserError as its importer does."""
+    """Return the data set in a file of this format, with `scores` by class.
+
+    Raises UserError as the importer does, and for a file without records. Raises UserError also if the format
+    has no classes or another file name suffix.
+    """
     reader = importer(name)
     if scores and not reader.takes_scores:
         raise UserError(f"--score: {reader.title} has no classes")
     if file.is_file():
         reader.check(file, ending(file), kind)
     content = reader.read(file, kind, ImportOptions(scores=scores))
+    if not content.records:
+        raise UserError(f"{file}: holds no records in {reader.title}")
     return SyntheticDataset.create(
         content.records[0].kind,
         content.records,

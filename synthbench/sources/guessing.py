@@ -27,7 +27,7 @@ from synthbench.sources.columns import (
 from synthbench.sources.corpora import PASSAGES
 from synthbench.sources.description import Roots
 from synthbench.sources.documents import MARKDOWN, PDF, DocumentsSource, documents_in
-from synthbench.sources.files import A_TEXT
+from synthbench.sources.files import A_TEXT, cell_text
 from synthbench.tables.opening import ending
 
 Role = Literal["sentences", "passages", "gold", "dev", "test"]
@@ -57,7 +57,7 @@ NO = (
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file holds: `settings` is the section of a source, `findings` are sentences for people."""
+    """What a file holds: `settings` of a source that reads it, and `findings` as sentences for people."""
 
     settings: Mapping[str, Any]
     findings: tuple[str, ...]
@@ -73,7 +73,7 @@ class Guess:
 
 
 def shares_of_gold(others: Collection[str]) -> dict[str, float]:
-    """Return the shares of gold's parts, which sum to 1; without dev or test if they are among `others`."""
+    """Return part -> share of gold, summing to 1; leaves out dev and test if `others` has them."""
     left = {part: share for part, share in SHARES.items() if part == "train" or part not in others}
     return {part: round(share / sum(left.values()), 4) for part, share in left.items()}
 
@@ -86,16 +86,17 @@ def guess(
     others: Collection[str] = (),
     name: str = "",
 ) -> Guess:
-    """Return the settings of a source that reads this file, and what was found in it.
+    """Return the settings of a source that reads this file, and findings on its content.
 
     `given` are valid settings that the user wrote, such as `columns`; they are kept. `others` are the study's
-    other sources: gold is divided into train, and into dev and test unless `others` has them. `name` is the
-    file's name in the study, for advice only (default: its file name); `settings.file` is the path as given
-    here.
+    other sources. They determine the share of gold for the test part (`shares_of_gold`), unless `given` has a
+    `part`. `name` is the file's name in the study, for advice only (default: its file name). The settings
+    name the path as given here.
 
-    Raises one UserError if the file can't be read; UnguessedError if a column or the scores of classes can't
-    be guessed, naming the candidates; UserError if gold has one class only, or too few pairs to detect
-    differences, with the number that would do.
+    Raises UnguessedError, naming the candidates, if a column or the scores of classes can't be guessed.
+    Raises UserError for an unknown role, an unreadable file, a file without texts or scores, and pairs that
+    all have one score. Also raises UserError if the test pairs are too few to detect differences, with the
+    number of pairs that would do.
     """
     if role not in get_args(Role):
         raise UserError(f"{role}: no such source here; known: {', '.join(get_args(Role))}")
@@ -154,7 +155,7 @@ def _documents(path: Path, given: Mapping[str, Any]) -> Guess:
 
 
 def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[Guess, int, float]:
-    """Return what a file of pairs holds, its number of pairs without blanks, and `_Scale.informative`."""
+    """Return the guess for a file of pairs, the result of `_num_read`, and `informative`."""
     if ending(file) == ".txt":
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
     table = read_table(file, role, name)
@@ -191,7 +192,26 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[
     ]
     texts = [text for pair in whole for text in pair]
     found = Guess({**settings, **given, **_columns(settings)}, tuple(findings), scale.is_binary, texts)
-    return found, len(whole), scale.informative
+    return found, _num_read(table, role, found.settings), scale.informative
+
+
+def _num_read(table: FileTable, role: str, settings: Mapping[str, Any]) -> int:
+    """Return how many pairs a source with these settings reads.
+
+    The source drops pairs with a blank text or score, and pairs that `where`, `subsets` or `scores` exclude.
+    A `sample` counts except for gold, whose test part is not sampled.
+    """
+    columns = settings["columns"]
+    needed = (table.cells(columns[name]) for name in ("sentence1", "sentence2", "score"))
+    is_read = [not any(map(is_blank, cells)) for cells in zip(*needed, strict=True)]
+    chosen = [(columns["score"], settings.get("scores")), (columns.get("subset"), settings.get("subsets"))]
+    for column, values in [*chosen, *(settings.get("where") or {}).items()]:
+        if values is not None and column in table.columns:
+            accepted = {*map(str, [values] if isinstance(values, str | int) else values)}
+            for row, cell in enumerate(table.columns[column]):
+                is_read[row] &= not accepted.isdisjoint((str(cell), cell_text(cell)))
+    sample = None if role == "gold" else settings.get("sample")
+    return min(sum(is_read), sample["size"]) if sample else sum(is_read)
 
 
 def _columns(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +238,11 @@ class _Scale:
 
 
 def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  # noqa: ANN401 - a column
-    """Return how cells become scores in [0, 1]; raises UserError for classes without known scores."""
+    """Return how cells become scores in [0, 1].
+
+    Raises UserError without any score, for decimal commas, or if all scores are equal; UnguessedError, a
+    UserError, for classes without known scores.
+    """
     cells = [cell for cell in table.cells(column) if not is_blank(cell)]
     blank = len(table.cells(column)) - len(cells)
     if not cells:
@@ -268,10 +292,13 @@ def _range(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]) -> dict[str, float]:  # noqa: ANN401
-    """Return 1 and 0 for two classes such as yes and no, 1 for a single one; else raises UnguessedError."""
+    """Return 1 and 0 for classes such as yes and no; a single class scores 1, unless it is such as no.
+
+    Raises UnguessedError for other classes.
+    """
     yes, no = ([name for name in classes if _as_word(name) in words.split()] for words in (YES, NO))
     if len(classes) == 1:
-        return dict.fromkeys(classes, 1.0)
+        return dict.fromkeys(classes, 0.0 if no else 1.0)
     if len(classes) == 2 and len(yes) == len(no) == 1:
         return {yes[0]: 1.0, no[0]: 0.0}
     names = sorted(classes)[:MOST_SHOWN]
@@ -287,7 +314,10 @@ def _as_word(name: str) -> str:
 
 
 def _differences_told(file: Path, num_pairs: int, share: float, informative: float) -> str:
-    """Name the difference that `share` of the pairs can detect; raises UserError if there are too few."""
+    """Return a sentence on the minimum detectable difference, if `share` of the pairs are test pairs.
+
+    Raises UserError if that difference is above `MOST_POINTS`.
+    """
     points = POINTS_OF_ONE_PAIR / math.sqrt(max(1, num_pairs * share * informative))
     of_test = f"the {num_pairs * share:,.0f} in the test part" if share < 1 else "they"
     few, good = (_needed_pairs(each, share * informative) for each in (MOST_POINTS, GOOD_POINTS))
@@ -302,5 +332,5 @@ def _differences_told(file: Path, num_pairs: int, share: float, informative: flo
 
 
 def _needed_pairs(points: float, share: float) -> int:
-    """Return how many pairs detect a difference of `points` if `share` of the pairs is in the test part."""
+    """Return how many pairs detect a difference of `points`, if `share` of the pairs are in the test part."""
     return math.ceil(round((POINTS_OF_ONE_PAIR / points) ** 2 / share, 6))

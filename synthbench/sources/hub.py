@@ -1,4 +1,4 @@
-"""Standard tasks and single files from the Hugging Face hub, or from its local cache."""
+"""Standard tasks from the Hugging Face hub, or from its local cache."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +19,10 @@ _COLUMNS = {
 
 
 def check_available(task: Task, split: Split) -> None:
-    """Raise UserError if no hub data set is known for the task, or if it is not cached while offline.
+    """Raise UserError if no data set on the hub is known for the task.
 
-    Sends no request; files are downloaded when they are read.
+    With HF_HUB_OFFLINE, also raises UserError if the local cache lacks the task's files. Sends no request;
+    files are downloaded when they are read.
     """
     from huggingface_hub import is_offline_mode
 
@@ -40,13 +41,13 @@ def unknown(task: Task) -> str:
 
 
 def files_of(task: Task, split: Split) -> HubFiles:
-    """Return the task's files on the hub, at the pinned commit."""
+    """Return which files on the hub hold the task's split, at the pinned commit."""
     patterns = tuple(pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files)
     return HubFiles(HubRepository("dataset", task.hub_id, task.hub_revision), (patterns,))
 
 
 def resolve(task: Task, split: Split) -> list[Path]:
-    """Return the task's files, downloading those missing in the local cache.
+    """Return the local paths of the split's files; downloads files missing in the local cache.
 
     Raises UserError naming the unavailable data set and commit, and what to do.
     """
@@ -62,7 +63,7 @@ def resolve(task: Task, split: Split) -> list[Path]:
 
 
 def check_columns(task: Task, split: Split, paths: list[Path]) -> None:
-    """Raise UserError if the files that `resolve` returned are no tables with the task's columns."""
+    """Raise UserError if the files that `resolve` returned can't be read or lack one of the columns."""
     next(_rows(paths, _where(task, split), _COLUMNS[task.kind]), None)
 
 
@@ -70,9 +71,11 @@ def read_task(task: Task, split: Split, paths: list[Path], expected: int | None)
     """Read a task's split from the files that `resolve` returned.
 
     `expected` is the required number of scored pairs or queries; None: the published number, 0: any. Records
-    from the hub have no subsets.
+    from the hub have no subsets. Pairs without a score and queries without candidates are dropped and
+    counted.
 
-    Raises UserError for missing columns, bad scores, empty sentences and an unexpected size.
+    Raises UserError for unreadable files, missing columns, bad scores, empty sentences and an unexpected
+    size.
     """
     content, problems = Content(), Faults()
     where = _where(task, split)
@@ -112,7 +115,10 @@ def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, con
 
 
 def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of these files. `datasets` gets files, not an id: offline, it ignores the commit."""
+    """Yield the rows of these files; raises UserError for unreadable files and missing columns.
+
+    `datasets` gets local files instead of the data set's id, since it would ignore the commit offline.
+    """
     import datasets
 
     file_format = "parquet" if paths[0].suffix == ".parquet" else "json"

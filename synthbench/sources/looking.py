@@ -1,4 +1,4 @@
-"""Findings on all of a study's data, a line each: parts, leaks, lengths, languages."""
+"""Findings on all of a study's data, a line each: parts, leaks, languages, lengths."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -19,10 +19,11 @@ TESTED = "test"
 
 
 def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
-    """Yield a line for each finding: on each source first, then on parts, leaks, lengths and languages.
+    """Yield a line for each finding: on each source and gold's parts, then on leaks, languages and lengths.
 
-    Gold is divided by `SHARES`, as in a short file. Raises UserError if the base model does not know the
-    texts' language.
+    Gold is divided by `SHARES`, as in a short file without dev and test. Without a base model, there are no
+    findings on lengths. Raises UserError if a source can't be read, or if the base model does not know a
+    source's language.
     """
     contents: dict[str, Content] = {}
     for name, guess in sources.items():
@@ -73,7 +74,7 @@ def _read(settings: Mapping[str, Any], part: str | None = None) -> Content:
 
 
 def _leaks(contents: Mapping[str, Content]) -> Iterator[str]:
-    """Yield how many test pairs have a sentence in other data; case and punctuation do not count."""
+    """Yield a line on each data set that holds sentences of test pairs, ignoring case and punctuation."""
     tested = next((name for name in contents if TESTED in name), None)
     if tested is None:
         return
@@ -88,11 +89,12 @@ def _leaks(contents: Mapping[str, Content]) -> Iterator[str]:
 
 
 def _lengths(sources: Mapping[str, Guess], base: str) -> Iterator[str]:
-    """Yield how many texts the base model truncates, or a line saying that it is not on this machine."""
+    """Yield how many texts of each source the base truncates, or why its tokenizer can't be loaded."""
     try:
         reader = tokenizer_and_limit(Pretrained(model=base))
-    except UserError:
-        yield f"lengths and language: not compared with those of {base}, which is not on this machine"
+    except UserError as error:
+        what = "lengths" if languages_of(base) else "lengths and language"
+        yield f"{what}: not compared with those of the base: {error}"
         return
     for name, guess in sources.items() if reader is not None else ():
         assert reader is not None

@@ -87,7 +87,7 @@ class TaskSource(SourceBase):
         return not self.is_on_hub(roots)
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
-        """Return the task's files if it is read from the hub.
+        """Return the task's files if it is read from the hub, else ().
 
         Without an origin, a task is read from the hub if there is no data folder and the hub has the task.
         """
@@ -106,7 +106,7 @@ class TaskSource(SourceBase):
         return hashes({f"{task.folder}/{path.name}": path for paths in parts.values() for path in paths})
 
     def check_first_rows(self, roots: Roots) -> None:
-        """Raise UserError if a file of the task on the hub lacks a column."""
+        """Raise UserError if the task's files on the hub lack a column; downloads them if needed."""
         task = self._task()
         hub.check_columns(task, self.split, hub.resolve(task, self.split))
 
@@ -142,7 +142,7 @@ class FileSource(SourceBase):
     file: str = Field(
         min_length=1,
         description="path relative to the experiment file; `data:PATH`: in the data folder (--data); with "
-        "`hub`, the path in the data set, where * matches any characters",
+        "`hub`, the path in the data set, where * matches any characters; one file must match",
     )
     hub: str | None = added_field(
         None,
@@ -159,7 +159,10 @@ class FileSource(SourceBase):
         description="name of an importer (`synthbench list importers`) for a special format. Default: by "
         "the file's ending",
     )
-    kind: RecordKind | None = Field(None, description="the record kind of a row. Default for .txt: sentence")
+    kind: RecordKind | None = Field(
+        None,
+        description="the record kind of a row. Default for .txt: sentence; with `format`: the importer's",
+    )
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=dict,
         description="field -> column name (default: the field's name), or column number from 0 in a file "
@@ -177,7 +180,7 @@ class FileSource(SourceBase):
     )
     skip_blank: bool = added_field(
         False,
-        description="true: drop and count rows with a blank text; false: they are an error",
+        description="true: drop and count rows with a blank text; false: refuse such rows",
     )
     where: Mapping[str, _Value | Annotated[tuple[_Value, ...], Field(min_length=1)]] | None = added_field(
         None,
@@ -254,7 +257,7 @@ class FileSource(SourceBase):
 
     @property
     def own_kind(self) -> RecordKind:
-        """The configured kind, or else the usual kind of the file's format."""
+        """The configured kind, or the kind of `as` if the importer makes it; else the format's usual kind."""
         if self.format is None:
             return self.kind or RecordKind.SENTENCE
         # An importer may produce other kinds of records; only the importer knows them.
@@ -272,7 +275,7 @@ class FileSource(SourceBase):
 
     @property
     def has_scores(self) -> bool:
-        """Whether triplets have a teacher's scores; if so, a row without these scores is an error."""
+        """Whether a teacher's scores of triplets are read; a row may have an empty list of them."""
         if self.format is not None:
             return importer(self.format).gives_scores
         return "scores" in self.columns
@@ -282,14 +285,14 @@ class FileSource(SourceBase):
         return self.hub is None and super().needs_data_folder(roots)
 
     def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
-        """Return the file, if it belongs to a data set on the hub."""
+        """Return the file if it belongs to a data set on the hub, else ()."""
         return () if self.hub is None else (HubFiles(self._repository(), ((self.file,),)),)
 
     def _repository(self) -> HubRepository:
         return HubRepository("dataset", str(self.hub), self.revision)
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the file's hash, or hub data set and commit, and the importer's code; downloads nothing."""
+        """Return the file's hash, or hub data set and commit, and the importer's code; downloads no file."""
         code = {} if self.format is None else code_of_format(self.format)
         if self.hub is not None:
             return {self.hub: self._repository().commit(), **code}
@@ -316,7 +319,7 @@ class FileSource(SourceBase):
         )
 
     def check_first_rows(self, roots: Roots) -> None:
-        """Raise UserError if the file has another format or lacks a column; skips importers' files."""
+        """Raise UserError if the first rows don't fit the format or lack a column; skips importers' files."""
         if self.format is None:
             problems = Faults()
             for _ in islice(files.rows(self._path(roots), self._columns(), problems), FIRST_ROWS):
@@ -381,11 +384,11 @@ class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is i
 
     @property
     def final_split(self) -> str | None:
-        """The split that records are marked with."""
+        """The split that records are marked with: train if the set may be used for training."""
         return "train" if self.is_training_text else super().final_split
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the version of the world, since no file is read."""
+        """Return the world's version, since no file is read."""
         return {NAME: str(world().version)}
 
     def _read(self, roots: Roots) -> Content:

@@ -29,7 +29,7 @@ class SourcePart(BaseModel):
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="what no two parts share; `record` divides each subset (in-topic), `subset` keeps them"
+        description="what no two parts share; `record` divides each subset (in-topic), `subset` keeps each"
         " whole (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
@@ -44,14 +44,15 @@ class SourcePart(BaseModel):
 
 
 def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
-    """Return the part of each record; None for a record whose sentences fall into two parts.
+    """Return the part of each record; None for a record whose sentences fall into several parts.
 
-    By `part.by`, records that share a sentence, a subset, or all their sentences stay together. The largest
-    groups come first, and each goes to the part that is furthest behind its share of the classes. A class is
-    the label, or one of at most ten distinct scores. Only a group connected by sentences that exceeds the
-    largest part is cut: a breadth-first search fills one part after the other.
+    Some records stay together, by `part.by`. sentence: records connected by shared sentences; subset: records
+    of one subset; record: records with the same sentences. Large groups come first. Each goes to the part
+    that is furthest behind its share of the group's classes. A class is the label, or one of at most ten
+    distinct scores. Only a group connected by sentences is ever cut, if it exceeds the largest part: a
+    breadth-first search fills one part after the other.
 
-    Depends on texts, classes and seed alone. Raises UserError if a record lacks a needed subset.
+    The order of the records does not matter. Raises UserError if `by` is subset and a record has none.
     """
     found: list[Split | None] = [None] * len(records)
     keys = [_key(record) for record in records]
@@ -72,7 +73,7 @@ def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
 
 
 class _Filling:
-    """Number of records of each class assigned to each part so far."""
+    """The number of records of each class that each part has so far."""
 
     def __init__(self, shares: Mapping[Split, float], total: int) -> None:
         self.shares = shares
@@ -85,7 +86,7 @@ class _Filling:
         self._room[split] -= 1
 
     def furthest_behind(self, classes: Sequence[str]) -> Split:
-        """Return the part furthest behind its share of these classes, among parts with room if any has it."""
+        """Return the part furthest behind its share of these classes, among parts with room (else all)."""
         numbers = Counter(classes)
         fitting = [split for split, room in self._room.items() if room >= len(classes)]
 
@@ -103,7 +104,10 @@ def _key(record: Record) -> str:
 
 
 def classes(records: Sequence[Record]) -> list[str]:
-    """Return each record's class: its label, or its score if there are at most ten distinct ones, else ""."""
+    """Return each record's class: its label, else its score, else "".
+
+    Scores are classes only if there are at most ten distinct scores.
+    """
     scores = [str(getattr(record, "score", "")) for record in records]
     are_classes = len({*scores}) <= MOST_CLASSES
     return [
@@ -114,7 +118,10 @@ def classes(records: Sequence[Record]) -> list[str]:
 def _order(
     records: Sequence[Record], keys: Sequence[str], of_class: Sequence[str], part: SourcePart
 ) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
-    """Return a sort key of groups: large ones first, by subset and class if `by: record`, then at random."""
+    """Return a sort key for groups: large groups first, then by subset and class if `by: record`.
+
+    The size counts in powers of two. A hash with the seed orders the rest.
+    """
 
     def order(rows: Sequence[int]) -> tuple[int, str, str, bytes]:
         key, *stratum = min((keys[row], records[row].subset, of_class[row]) for row in rows)
@@ -164,7 +171,7 @@ _GROUPINGS: Mapping[str, Callable[[Sequence[Record], Sequence[str]], _Groups]] =
 
 
 def _cut(records: Sequence[Record], rows: Sequence[int], part: SourcePart) -> dict[int, Split]:
-    """Divide connected records into parts: row -> part; rows with sentences in several parts are left out."""
+    """Return row -> part for connected records, without the rows that have sentences in several parts."""
     position = {text: position for position, text in enumerate(_searched(records, rows))}
     positions = {row: [position[text.strip()] for text in records[row].texts()] for row in rows}
     last = sorted(max(each) for each in positions.values())
@@ -181,7 +188,7 @@ def _cut(records: Sequence[Record], rows: Sequence[int], part: SourcePart) -> di
 
 
 def _searched(records: Sequence[Record], rows: Sequence[int]) -> Iterator[str]:
-    """Yield the sentences of connected records, breadth-first from the first record's sentence."""
+    """Yield the sentences of connected records, breadth-first from the first record's first sentence."""
     beside: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
         texts = [text.strip() for text in records[row].texts()]

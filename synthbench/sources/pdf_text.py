@@ -20,8 +20,8 @@ OTHERWISE = "divide it, or save its text as a .txt file"
 def pages_of(path: Path, seconds: float = MOST_SECONDS) -> list[str]:
     """Return the text of each page.
 
-    Raises UserError if the file is no readable PDF, is encrypted, has no text, or exceeds a limit on size,
-    time or memory.
+    Raises UserError if the file is no readable PDF, is encrypted, has no text, or exceeds a limit: on bytes,
+    pages, characters, time or memory.
     """
     if (size := path.stat().st_size) > MOST_BYTES:
         raise UserError(f"{path}: has {size / 1e6:,.0f} MB, more than {MOST_BYTES // 1_000_000}; {OTHERWISE}")
@@ -68,7 +68,7 @@ def _read(path: str) -> list[str] | str:
 
 
 def _clean(text: str) -> str:
-    """Return a text without unpaired surrogates and U+0000, which damaged fonts give."""
+    """Return a text with "?" for unpaired surrogates and a space for U+0000; damaged fonts give these."""
     return text.encode(errors="replace").decode().replace("\0", " ")
 
 

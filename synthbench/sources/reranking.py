@@ -1,4 +1,4 @@
-"""Reranking sets as JSON lines: one or several queries with relevant and irrelevant texts."""
+"""Reranking sets as JSON lines, each with one or several queries, relevant and irrelevant texts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ NO_CANDIDATES = "no candidates"
 
 
 class RerankingFile(Importer):
-    """JSON lines in the layout of MTEB's reranking sets: a query with its relevant and irrelevant texts."""
+    """JSON lines in the layout of MTEB's reranking sets: queries with their relevant and irrelevant texts."""
 
     version = 1
     title = "reranking format"
@@ -46,7 +46,8 @@ def read_task(
 def read_file(path: Path, split: str) -> Content:
     """Read a file of lines {"id", "query", "positive", "negative", "order"}, as `add_ranking` takes them.
 
-    Raises one UserError for all faults, with file and line, duplicate ids included.
+    A line without an id gets the file name and line number as id. Raises one UserError for all faults, with
+    file and line, duplicate ids included; also if no query has candidates.
     """
     content, problems = Content(), Faults()
     seen, kinds = FirstLines(), KindsOfCells()
@@ -67,15 +68,16 @@ def read_file(path: Path, split: str) -> Content:
 
 
 def num_queries(content: Content) -> int:
-    """Return the number of queries in a source, with and without candidates."""
+    """Return the number of records, including the queries dropped for lack of candidates."""
     return len(content.records) + content.dropped.get(NO_CANDIDATES, 0)
 
 
 def add_ranking(row: Mapping[str, Any], shared: Mapping[str, Any], content: Content) -> None:
-    """Add a row's ranking; a query without any candidate is dropped and counted.
+    """Add a row's ranking to `content`; a query without any candidate is dropped and counted.
 
-    `query` is a text or a list of texts, `positive` and `negative` are lists of texts. The optional `order`,
-    1 for a positive and 0 for a negative, restores the original order. Raises ValueError with the fault.
+    `query` is a text or a list of texts, `positive` and `negative` are lists of texts. The optional list
+    `order`, 1 for a positive and 0 for a negative, restores the original order (default: positives first).
+    `shared` are further fields of the record. Raises ValueError with the fault.
     """
     for name in FIELDS:
         if name not in row:

@@ -20,12 +20,14 @@ CLASSIFICATION: tuple[Layout, ...] = ("file per class", "sst", "trec")
 class Task:
     """A standard task.
 
-    `parts` maps each split to its parts, such as MSRpar, each with its published number of scored pairs
-    (queries, sentences), 0 if unknown; `files` are file names in `folder`, with {} for the part.
-    `columns` are the permitted numbers of columns of similarity tasks. `left_out` names parts that copies of
-    the data may hold but that are not scored. `input_lines` is the number of released input lines, if only
-    the first ones are scored. `hub_files` are patterns with {} for the hub's split name, at the commit
-    `hub_revision`; without a `hub_id`, the task has no known data set on the hub. `is_in_senteval`: the
+    `parts` maps each split to its parts, such as MSRpar. Each part has its published number of scored pairs,
+    queries or sentences, 0 if unknown. `files` are file names in `folder`, with {} for the part.
+    `columns` are the permitted numbers of columns of similarity tasks. `left_out` names parts that are not
+    scored, although copies of the data may hold them. `input_lines` is the number of released input lines, if
+    only the first ones are scored.
+
+    `hub_files` are patterns with {} for the hub's split name, at the commit `hub_revision`; the first pattern
+    with a match counts. Without a `hub_id`, the task has no known data set on the hub. `is_in_senteval`: the
     SentEval toolkit has the folder. `described_in`: the documentation for data that neither SentEval nor the
     hub has.
     """
@@ -93,7 +95,7 @@ def _sts17(
     input_lines: int = 0,
     size: int = 250,
 ) -> Task:
-    """Return a track of SemEval 2017; `files` is the track's name in the organisers' files."""
+    """Return a track of SemEval 2017, called `track` on the hub and `files` in the organisers' file names."""
     return Task(
         name=name,
         layout="semeval",
@@ -123,7 +125,7 @@ def _reranking(name: str, hub_id: str, revision: str, num_queries: int) -> Task:
 
 
 def _question_pairs(name: str, folder: str, train: int, held_out: int) -> Task:
-    """Return one of the forums of Shah et al. 2018; dev and test each have `held_out` records.
+    """Return the task of a forum of Shah et al. 2018; dev and test each have `held_out` records.
 
     The sizes are those of Thakur et al. 2021, Table 4, which rounds dev and test to thousands.
     """

@@ -55,7 +55,7 @@ class AskingOperation(PluginOperation[P]):
 
     @property
     def asked_llm(self) -> NamedLLM | None:
-        """The LLM that the plug-in asks."""
+        """The LLM that the plug-in asks; None if it asks none."""
         return self.llm
 
     @property
@@ -70,7 +70,7 @@ class AskingOperation(PluginOperation[P]):
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The revisions of models and files that the plug-in and a served LLM read from outside."""
+        """Name -> revision of the models and files that the plug-in and a served LLM read from outside."""
         of_llm = {} if self._served is None else self._served.revisions()
         return {**self.plugin.revisions(), **of_llm}
 
@@ -82,7 +82,7 @@ class AskingOperation(PluginOperation[P]):
         finished: Collection[str] = (),
         shard: Shard | None = None,
     ) -> Iterator["Context"]:
-        """Yield the plug-in's context; then report the requests that it made."""
+        """Yield the plug-in's context; then print the sums of the stage's LLM requests."""
         endpoint = (
             self.llm.endpoint(work.llm.model) if self.llm is not None and work.llm is not None else None
         )
@@ -120,7 +120,7 @@ class Context:
 
     @cached_property
     def llm(self) -> LLM:
-        """The experiment's LLM."""
+        """The experiment's LLM; raises RuntimeError if the plug-in does not declare that it asks one."""
         if self.work.llm is None or self.endpoint is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
         chat = self.work.llm
@@ -128,21 +128,21 @@ class Context:
         return LLM(chat.model.name, chat.model.model, client, self.progress)
 
     def pair_scorer(self, need: str) -> PairScorer:
-        """Load the pair scorer trained for the method."""
+        """Load the dependency `need`, a trained pair scorer; raises TypeError if it is an encoder."""
         model = self._model(need)
         if not isinstance(model, PairScorer):
             raise TypeError(f"the need '{need}' is an encoder, not a pair scorer")
         return model
 
     def encoder(self, need: str) -> Encoder:
-        """Load the encoder trained for the method."""
+        """Load the dependency `need`, a trained encoder; raises TypeError if it is a pair scorer."""
         model = self._model(need)
         if not isinstance(model, Encoder):
             raise TypeError(f"the need '{need}' is a pair scorer, not an encoder")
         return model
 
     def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
-        """Yield key and records of each unit that an earlier, killed run has journalled."""
+        """Yield key and records of each finished unit in the journal of an earlier, killed run."""
         for entry in self.work.journal.read():
             yield entry["key"], [record_from_entry(row) for row in entry["records"]]
 
@@ -155,7 +155,7 @@ class Context:
         return StoredRecords(self.inputs[NEED + need] / DATASET_FOLDER)
 
     def shared(self) -> SyntheticDataset | None:
-        """Read the data made once for all shards; None if the method makes none."""
+        """Read the data made once for all shards; None without shards, or if the method makes none."""
         return read_dataset(self.inputs[SHARED]) if SHARED in self.inputs else None
 
     def source(self, name: str) -> SyntheticDataset | None:
@@ -164,7 +164,7 @@ class Context:
         return None if folder is None else read_dataset(folder)
 
     def scratch(self) -> Path:
-        """Create and return a folder for a step's large temporary arrays."""
+        """Create and return a folder for a step's large temporary arrays; it is deleted after the step."""
         self.work.scratch.mkdir(parents=True, exist_ok=True)
         return self.work.scratch
 
@@ -174,7 +174,7 @@ class Context:
             self.dropped[reason] += amount
 
     def measure(self, name: str, value: float) -> None:
-        """Record a figure of the data, to be shown; raises ValueError if it is not finite."""
+        """Record a named figure of the data for reports; raises ValueError if the value is not finite."""
         if not math.isfinite(value):
             raise ValueError(f"'{name}' is {value}")
         self.measured[name] = float(value)
@@ -194,7 +194,7 @@ def record_from_entry(row: Mapping[str, Any]) -> Record:
 
 
 def other_models(work: Workspace) -> dict[str, list[str]]:
-    """Return the models that answered instead of the requested one: {requested: [answered]}."""
+    """Return the models that answered instead of the requested one: {requested: [answered]}, or {}."""
     if work.llm is None:
         return {}
     models = models_that_answered(work.llm.answers, work.llm.account.stage)

@@ -40,7 +40,10 @@ class AuditLabels(Operation):
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
 
     def config(self) -> Mapping[str, Any]:
-        """Return the settings that choose the judged items; {} for answered sheets, which list them."""
+        """Return the settings that choose the judged items, and the world's version for its oracle.
+
+        With gold, the least score of a positive pair; {} for answered sheets, which list the items.
+        """
         if self.plan.sheets:
             return {}
         if self.plan.gold is not None:
@@ -54,11 +57,11 @@ class AuditLabels(Operation):
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The hashes of the answered sheets."""
+        """File name -> hash of the answered sheets."""
         return hashes({file.name: file for file in self.plan.sheets})
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Judge the items, or write a blank sheet for people."""
+        """Judge the items and write the result; without a judge, write a blank sheet for people."""
         from synthbench.auditing.items import items_of
         from synthbench.auditing.sheets import question_of, write_sheet
 

@@ -1,4 +1,4 @@
-"""Stages that read sources, drop test pairs found in gold data, and add what evaluators learn from."""
+"""Stages that read sources, drop test pairs found in gold data, and add evaluators' training data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class ReadSource(Operation):
 
     @property
     def component(self) -> str:
-        """The type of source: a task, a file, or a set of the generated world."""
+        """The type of source, such as TaskSource or FileSource."""
         return self.source.component
 
     @property
@@ -65,7 +65,7 @@ class ReadOwnTask(PluginOperation[TaskProvider]):
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """Return what determines the task's data and scores, according to the evaluator."""
+        """Name -> revision of the inputs that determine the task's data and scores, from the evaluator."""
         return self.plugin.task_revisions(self.task)
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
@@ -84,7 +84,7 @@ class ExcludePairs(Operation):
     version: ClassVar[int] = 2
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Drop the pairs and count them in the manifest."""
+        """Drop the pairs and count them in the manifest; raises UserError if no pair is left."""
         from synthbench.data.contamination import drop_pairs_in
 
         gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]

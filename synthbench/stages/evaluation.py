@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
@@ -52,7 +53,7 @@ SENTENCES = "sentences"
 
 
 def read_items(file: Path, sentences: Mapping[str, Sequence[str]] | None) -> "pa.Table":
-    """Return per-item scores, with the ids of each item's sentences in a column if they are known."""
+    """Return per-item scores; adds a column of each item's sentence ids if `sentences` has all items."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -65,7 +66,7 @@ def read_items(file: Path, sentences: Mapping[str, Sequence[str]] | None) -> "pa
 
 @dataclass(frozen=True)
 class Evaluate(PluginOperation[Evaluator]):
-    """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
+    """Scores the "model" input on the "task" input; tasks with equal model and prompts share one pass."""
 
     kind: ClassVar[str] = "evaluate"
     prompts: Prompts | None = None
@@ -74,12 +75,12 @@ class Evaluate(PluginOperation[Evaluator]):
     """The model's query and passage prompts, which rankings use, if they differ from its usual prompt."""
 
     def config(self) -> Mapping[str, Any]:
-        """Return the evaluator's settings, and any prompts."""
+        """Return the evaluator's settings, and the prompts, if any."""
         own = {**super().config(), **as_setting(self.own_prompts)}
         return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Check that the evaluator can measure something on its task."""
+        """Raise UserError if the evaluator can't measure anything on its task."""
         check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
 
     def group(self, inputs: Mapping[str, Stage]) -> str:
@@ -93,7 +94,11 @@ class Evaluate(PluginOperation[Evaluator]):
             pass
 
     def run_together(self, others: Sequence[GroupMember]) -> Iterator[GroupMember]:
-        """Load the model once, encode the sentences of all tasks in one pass, score each task."""
+        """Load the model once, encode the sentences of all tasks in one pass, and score each task.
+
+        Texts with query or passage prompts are encoded during scoring. Yields each member once its scores are
+        written. Raises UserError if an evaluator needs vectors and the model gives none.
+        """
         from synthbench.models.artifact import load
         from synthbench.models.encoder import resumable
         from synthbench.models.pair_scorer import CosineScorer
@@ -128,6 +133,7 @@ class Evaluate(PluginOperation[Evaluator]):
             scored = model if evaluator.needs_encoder else scorer
             result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
             result = checked_return(result, Evaluation, member.operation.component, "evaluate")
+            _check_scores(result, member.operation.component)
             _write_evaluation(result, task, member.work)
             yield member
 
@@ -142,7 +148,7 @@ def _saved_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
 
 
 def _with_prompts(model: M, member: GroupMember) -> M:
-    """Return the model with the evaluation's prompts, if any; else unchanged."""
+    """Return the model with the evaluation's prompts; unchanged if the evaluation sets none."""
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.search_encoders import SearchEncoder
 
@@ -160,13 +166,28 @@ def _evaluator(member: GroupMember) -> Evaluator:
     return operation.plugin
 
 
+def _check_scores(result: Evaluation, name: str) -> None:
+    """Raise UserError if an evaluator's main score is missing, or if a score is no number."""
+    if result.main_score not in result.scores:
+        raise UserError(
+            f"{name}: `main_score` must be the name of a score: {', '.join(result.scores)}; it is"
+            f" {result.main_score!r}"
+        )
+    for each, score in result.scores.items():
+        if not isinstance(score, Real):
+            raise UserError(f"{name}: the score '{each}' must be a number; it is {score!r}")
+
+
 def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
     from synthbench.data.contamination import STANDS_IN_GOLD
 
     scores = {
         "main_score": result.main_score,
-        "scores": dict(result.scores),
-        "num_items": result.num_items,
+        # JSON has no numbers of numpy.
+        "scores": {
+            name: score if isinstance(score, int) else float(score) for name, score in result.scores.items()
+        },
+        "num_items": int(result.num_items),
         "num_dropped": task.manifest.dropped.get(STANDS_IN_GOLD, 0),
     }
     write_json(work.output / SCORES_FILE, scores)

@@ -49,12 +49,12 @@ class Generate(AskingOperation[Method]):
     """Whether a source is another stage's output; the method checks its sources only after that stage."""
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Run the method's own check of its sources, if it has one (takes a while: it reads them)."""
+        """Run the method's own check of its sources, if any, unless `is_chained`; reads all sources."""
         if not self.is_chained and type(self.plugin).check_data is not Method.check_data:
             self.plugin.check_data(_sources(inputs))
 
     def check_work(self, folder: Path) -> None:
-        """Check each unit of the journal: its records must be valid for a data set."""
+        """Drop damaged entries of the journal; raise UserError if a unit's records are not valid."""
         journal = Journal(folder / JOURNAL)
         journal.repair()
         self.check_units(journal, "its journal")
@@ -77,7 +77,8 @@ class Generate(AskingOperation[Method]):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate the units missing from the journal, then write the data set, ordered by unit.
 
-        With shards, all units exist already.
+        Records outside units come last. With shards, all units exist already. Raises UserError if there are
+        no records; with an LLM the journal is then deleted, so that the next run asks failed requests again.
         """
         sources = _sources(inputs)
         if self.is_chained:
@@ -125,7 +126,7 @@ class Generate(AskingOperation[Method]):
         work: Workspace,
         shard: Shard | None = None,
     ) -> "_Counts":
-        """Journal the missing units; return the method's counts."""
+        """Write the missing units to the journal; return the method's counts."""
         finished = frozenset(entry["key"] for entry in work.journal.read())
         with self.context(inputs, work, finished, shard) as context:
             self._generate(sources, context, work)
@@ -135,7 +136,7 @@ class Generate(AskingOperation[Method]):
         """Fill the journal with the shards' units; return their counts, or None if the shards' counts differ.
 
         Counts over a shard's own records differ between shards; the method then has to count again.
-        Raises UserError if two shards made the same unit.
+        Raises UserError if two shards made the same unit, or if a shard's counts are not valid.
         """
         work.journal.copy_from(folder / UNITS_FILE for folder in shards)
         (work.folder / BARE_FILE).touch()
@@ -150,7 +151,10 @@ class Generate(AskingOperation[Method]):
         return counted[0] if all(each == counted[0] for each in counted) else None
 
     def _generate(self, sources: Mapping[str, SyntheticDataset], context: Context, work: Workspace) -> None:
-        """Journal the method's units; write records outside any Unit to a file of their own."""
+        """Write the method's new units to the journal, and records outside any Unit to `BARE_FILE`.
+
+        Raises UserError for an invalid output, or for two units with one key.
+        """
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
             made = self.plugin.generate(sources, context)
@@ -181,12 +185,15 @@ class GenerateShard(Generate):
         """Check nothing: the Generate stage checks the sources."""
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Check each unit: its records must be valid for a data set."""
+        """Raise UserError if the counts or a unit's records are not valid."""
         _read_counts(folder)
         self.check_units(Journal(folder / UNITS_FILE), f"{folder}:")
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Make the units missing from the journal; write all units and the method's counts."""
+        """Make the units missing from the journal; write all units and the method's counts.
+
+        Raises UserError if the method yields records outside units.
+        """
         counts = self._make(_sources(inputs), inputs, work, self.shard)
         if (work.folder / BARE_FILE).stat().st_size:
             raise UserError(f"{self.name} says that it can be sharded; it must then yield Units only")
@@ -253,7 +260,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:
-    """Return the byte offsets of the journal's units in order, and their dropped candidates by reason.
+    """Return the byte offsets of the journal's units in order, and the dropped candidates by reason.
 
     Units are ordered by position, then by key. Keys are read only for equal positions, to save memory: there
     may be a million units.

@@ -7,7 +7,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import connection
 from pathlib import Path
@@ -32,7 +32,8 @@ Train = Callable[[Mapping[str, Path], Workspace, Path], None]
 def train_together(train: Train, num_devices: int, inputs: Mapping[str, Path], work: Workspace) -> None:
     """Call `train` in `num_devices` processes; the first one writes the output.
 
-    Raises UserError if there are too few GPUs, if a process raises it, or if a process dies.
+    Raises UserError if there are too few GPUs, if the device is neither CPU nor CUDA, or if a process raises
+    UserError or dies. Raises RuntimeError, with the traceback, for any other error of a process.
     """
     devices = _devices(work.runtime, num_devices)
     threads = max(1, (work.runtime.threads or threads_each(1)) // num_devices)
@@ -49,7 +50,10 @@ def train_together(train: Train, num_devices: int, inputs: Mapping[str, Path], w
 
 
 def _devices(runtime: Runtime, number: int) -> Sequence[str]:
-    """Return the device of each process: a GPU for each, or the CPU for all."""
+    """Return the device of each process: a GPU for each, or the CPU for all.
+
+    Raises UserError if there are too few GPUs, or for another kind of device.
+    """
     device = device_name(runtime)
     if device == "cpu":
         return ["cpu"] * number
@@ -78,7 +82,7 @@ class _TrainingProcess:
 
 @contextmanager
 def _started(share: _TrainingProcess) -> Iterator[tuple["Connection[Any, Any]", "SpawnProcess"]]:
-    """Start a process and yield its connection; end it on leaving."""
+    """Start a process; yield its connection and the process, which is ended on leaving."""
     context = worker_context()
     receiver, sender = context.Pipe()
     # This process shows the progress, on a terminal perhaps, and copies the checkpoints.
@@ -98,7 +102,7 @@ def _started(share: _TrainingProcess) -> Iterator[tuple["Connection[Any, Any]", 
 def _run(
     share: _TrainingProcess, sender: "Connection[Any, Any]", parent: int, variables: Mapping[str, str]
 ) -> None:
-    """Train, send progress to the starting process, and in the end success or the error."""
+    """Train; send progress and, in the end, success or the error to the starting process."""
     os.environ.clear()
     os.environ.update(variables)
     follow_parent(parent)
@@ -183,7 +187,7 @@ class _Relay:
         self._tasks: list[tuple[ExitStack, ProgressTask]] = []
 
     def until_all_end(self, processes: "Mapping[Connection[Any, Any], SpawnProcess]") -> None:
-        """Return once all processes have succeeded; raise the error of any that failed."""
+        """Return once all processes have succeeded; raise the error of the first process that fails."""
         running = dict(processes)
         try:
             while running:
@@ -196,17 +200,19 @@ class _Relay:
                 self._tasks.pop()[0].close()
 
     def _take(self, receiver: "Connection[Any, Any]") -> bool:
-        """Handle one message; return whether it was the process's last one."""
+        """Handle one message; return whether the process succeeded; raise the error if it failed or died."""
         try:
             message = receiver.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             raise UserError(
                 "one of the processes that share the training was killed (out of memory?); run the same"
                 " command again, which goes on from the last checkpoint"
             ) from None
         if message == ("save",):
             self._save()
-            receiver.send(None)
+            # The next `recv` reports a process that was killed meanwhile.
+            with suppress(ConnectionError):
+                receiver.send(None)
             return False
         if not isinstance(message, _Ended):
             self._pass_on(*message)

@@ -23,12 +23,12 @@ _SHOWN = 80
 
 
 def reads_queries(evaluator: Evaluator) -> bool:
-    """Return whether any task of an evaluator has queries and passages."""
+    """Return whether an evaluator's tasks may have queries and passages; True for all task providers."""
     return evaluator.record_kind in OF_QUERIES or isinstance(evaluator, TaskProvider)
 
 
 def own_prompts(*models: Stage) -> OwnPrompts:
-    """Return the query and passage prompts of the trained models' bases, () if there are none."""
+    """Return the distinct query and passage prompts of the trained models' bases, () if there are none."""
     found: list[Mapping[str, Any]] = []
     for base in (base for model in models for base in bases_of(model)):
         reads = prompts_of_rankings(base)
@@ -62,7 +62,7 @@ def in_words(found: OwnPrompts) -> str:
 
 
 def notes_on_prompts(rankings: Iterable[tuple[str, str, OwnPrompts]]) -> Iterator[str]:
-    """Yield a note for tables on each set of prompts; `rankings` yields (row, task, prompts)."""
+    """Yield a note for tables on each set of prompts, from (row, task, prompts) of each ranking stage."""
     rows: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for row, task, found in rankings:
         if found:

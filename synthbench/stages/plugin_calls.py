@@ -27,7 +27,7 @@ STORED = "stored_in"
 
 @dataclass(frozen=True)
 class PluginOperation(Operation, Generic[P]):
-    """A stage that one plug-in does; name, version, code and settings come from the plug-in."""
+    """A stage that runs one plug-in; version, code and settings come from the plug-in."""
 
     name: str
     plugin: P
@@ -39,7 +39,7 @@ class PluginOperation(Operation, Generic[P]):
 
     @property
     def version(self) -> int:
-        """The plug-in's version: an earlier one if its settings still give that version's results."""
+        """The plug-in's version, or an earlier version if the settings still give that version's results."""
         return self.plugin.version_in_use()
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
@@ -62,7 +62,10 @@ class PluginOperation(Operation, Generic[P]):
 
 
 def checked_outputs(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
-    """Yield a method's output; raises UserError unless each is a record of `kind`, or a Unit of these."""
+    """Yield a method's outputs; raises UserError for an invalid one.
+
+    Valid are records of `kind`, Failures, and Units of these.
+    """
     wanted = f"`generate` must yield records of kind {kind}, Failures, or Units of them"
     if not isinstance(made, Iterable):
         raise UserError(f"{name}: {wanted}; it returned {_shown(made)}")
@@ -74,7 +77,7 @@ def checked_outputs(made: Any, name: str, kind: RecordKind) -> Iterator[Record |
 
 
 def checked_records(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[Record]:
-    """Yield the records from a step's `apply`; raises UserError if one is no record of its kind.
+    """Yield the records from a step's `apply`; raises UserError for outputs that are not records of `kind`.
 
     If a step treats its iterator of records as a list, the error says what `apply` gets.
     """
@@ -118,7 +121,7 @@ def _unit_fault(unit: Unit, kind: RecordKind) -> str:
 
 
 def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - a plug-in may yield anything
-    """Return what is wrong with a record, "" if nothing is."""
+    """Return the fault of an output that must be a record of `kind` or a Failure; "" if it is valid."""
     if not isinstance(record, Record):
         return f"{_shown(record)} ({type(record).__name__})"
     if record.kind not in (kind, RecordKind.FAILURE):
@@ -144,7 +147,7 @@ def _shown(value: object) -> str:
 
 
 def check_task(evaluator: Evaluator, folder: Path) -> None:
-    """Run an evaluator's own check of the data set in `folder`, if it has one, once per data set.
+    """Run an evaluator's own check of the data set in `folder`, if it has one; once in a process.
 
     Raises UserError if the evaluator can't measure anything there.
     """

@@ -89,7 +89,7 @@ class ApplyStep(AskingOperation[Step]):
 
 
 def _summary(before: Manifest, after: Manifest) -> str:
-    """Describe a step's outcome in one line: records left, drops by reason, counts."""
+    """Describe a step's outcome in one line: records before and after, drops by reason, new figures."""
     lost = Counter(after.dropped) - Counter(before.dropped)
     counts = [f"{count:,} × {reason}" for reason, count in lost.most_common()]
     dropped = f"; dropped: {'; '.join(counts)}" if counts else ""
@@ -105,7 +105,8 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
     REASON if it gives reasons. Each step's records are written before the next step begins. So only some
     thousand records are in memory, in addition to those that a step itself keeps.
 
-    Raises UserError if a step does not support this kind of record or fails with a user error.
+    Returns the new manifest. Raises UserError if a step does not support this kind of record, yields other
+    records than it should, or raises UserError.
     """
     steps = tuple(steps)
     data = StoredRecords(source)
@@ -127,7 +128,7 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
 
 
 def memory_of(steps: Iterable[PrepareStep], num_records: int) -> float:
-    """Return the peak bytes that any of the steps needs, in addition to what every stage needs."""
+    """Return the most bytes that a step needs beyond every stage's need; unknown needs count as 0."""
     most = 0.0
     for step in steps:
         most = max(most, step.plugin.memory(num_records) or 0.0)
@@ -152,7 +153,7 @@ class _Preparation:
     notes: list[str]
 
     def apply(self, step: PrepareStep, before: ParquetRecords, write: Write) -> ParquetRecords:
-        """Write the records that a step yields, and return them as read from the written file."""
+        """Write the records that a step yields, and count its drops; return the records as written."""
         self.context.dropped.clear()
         kind = step.plugin.kind_after(before.kind)
         ids = array("Q")
@@ -181,12 +182,12 @@ class _Outcome:
         self._tables: dict[str, Any] = {}
 
     def write(self, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
-        """Check and write the last step's records."""
+        """Check and write the last step's records, and the original failures."""
         self._tables = {"kind": kind, **write_tables(self._target, kind, chain(records, self._failures))}
         return ParquetRecords(self._target / RECORDS_FILE, kind, self._tables["num_records"])
 
     def finish(self, preparation: _Preparation) -> Manifest:
-        """Write the manifest and return it."""
+        """Delete the intermediate data; write the manifest and return it."""
         rmtree(preparation.context.work.folder / BETWEEN, ignore_errors=True)
         changes = {
             **self._tables,
@@ -206,7 +207,7 @@ def _collecting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Re
 
 
 def _num_removed(before: ParquetRecords, ids: "array[int]") -> int:
-    """Return how many records have an id that is not in `ids`."""
+    """Return how many records have an id whose fingerprint is not in `ids`."""
     import numpy as np
 
     known = np.fromiter((fingerprint(each) for (each,) in before.rows_of("id")), np.uint64, len(before))

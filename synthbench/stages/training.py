@@ -1,5 +1,6 @@
 """Stages that train a model, or choose among trained models by dev scores."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -56,9 +57,12 @@ class Train(PluginOperation[Trainer]):
     """Trains a model on all "data:..." inputs.
 
     Checkpoints are selected on "dev:..." inputs, and on the records with split "dev" of "dev-part:..."
-    inputs. `parts` and `dev_parts` name the data in messages. With `until` below 1, the training pauses after
-    that share of its steps. A "paused" input is the paused training to resume with its own seed, or the stage
-    that chooses it. A "start" input is the model to start from.
+    inputs. `parts` and `dev_parts` name the data in messages. `weights` and `temperatures` have one value for
+    each data set, as in TrainingContext.
+
+    With `until` below 1, the training pauses after that share of its steps. A "paused" input is the paused
+    training to resume with its own seed, or the stage that chooses it. A "start" input is the model to start
+    from.
     """
 
     kind: ClassVar[str] = "train"
@@ -79,7 +83,7 @@ class Train(PluginOperation[Trainer]):
         return code_of([(self.name, self.plugin), *selecting])
 
     def config(self) -> Mapping[str, Any]:
-        """Return the trainer's configuration, the seed and the checkpoint selection."""
+        """Return the trainer's configuration, seed, checkpoint selection, pause, weights and temperatures."""
         config: dict[str, Any] = {**super().config(), "seed": self.seed}
         if self.until < 1:
             config["until"] = self.until
@@ -98,7 +102,7 @@ class Train(PluginOperation[Trainer]):
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The revision of the base model."""
+        """Name -> revision of the base model and of the other models that the trainer reads."""
         return self.plugin.revisions()
 
     @property
@@ -107,12 +111,12 @@ class Train(PluginOperation[Trainer]):
         return tuple(with_own_code(self.plugin))
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Check the model's files and the summary."""
+        """Raise UserError if the model's files or the summary are not valid."""
         check_artifact(folder, stage.trusted)
         _summary_of(folder)
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Check that the evaluator can score checkpoints on each dev source."""
+        """Raise UserError if the evaluator can't score checkpoints on a dev source."""
         if self.evaluator is not None:
             for _, folder in _named(inputs, "dev:"):
                 check_task(self.evaluator, folder / DATASET_FOLDER)
@@ -123,14 +127,14 @@ class Train(PluginOperation[Trainer]):
         return self.plugin.num_devices
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Train, or resume a killed training."""
+        """Train, or resume a killed training; in several processes if `num_devices` is above 1."""
         if self.num_devices > 1:
             train_together(self.train, self.num_devices, inputs, work)
         else:
             self.train(inputs, work, work.output)
 
     def train(self, inputs: Mapping[str, Path], work: Workspace, output: Path) -> None:
-        """Train in this process, which may be one of several that share the training."""
+        """Train in this process, perhaps one of several; write the model and the summary to `output`."""
         use_threads(work.runtime)
         data = _parts(inputs, self.parts)
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
@@ -184,7 +188,7 @@ def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDa
 
 @dataclass(frozen=True)
 class Select(Operation):
-    """Chooses the "candidate:..." input with the highest dev score; ties go to the first."""
+    """Chooses the "candidate:..." input with the highest dev score; ties go to the first, NaN is lowest."""
 
     kind: ClassVar[str] = "select"
     component: ClassVar[str] = "max"
@@ -192,22 +196,22 @@ class Select(Operation):
     candidates: tuple[Mapping[str, Any], ...]
 
     def config(self) -> Mapping[str, Any]:
-        """Return the training settings of each candidate."""
+        """Return the settings that distinguish each candidate, such as its seed."""
         return {"candidates": [dict(chosen) for chosen in self.candidates]}
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Check that the chosen candidate is one of the inputs."""
+        """Raise UserError if the chosen candidate is not one of the inputs."""
         chosen_by(read_json(folder / CHOICE_FILE, Choice), stage)
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Compare the dev scores and write the winner's name."""
+        """Write the winner and all dev scores; raises UserError if a candidate has no dev score."""
         scores = []
         for name, folder in inputs.items():
             score = _summary_of(folder).get("dev_score")
             if score is None:
                 raise UserError(f"{name} has no dev score to be selected by; give its trainer a selection")
             scores.append(float(score))
-        winner = scores.index(max(scores))
+        winner = max(range(len(scores)), key=lambda index: (not math.isnan(scores[index]), scores[index]))
         name = list(inputs)[winner]
         choice = {
             "winner": name,

@@ -34,7 +34,7 @@ class SeedScores:
 
     @property
     def variance(self) -> float | None:
-        """Unbiased variance over the seeds; None for a single seed, 0 if no seed changes the row."""
+        """Unbiased variance over the seeds; None for a single seed, 0 if `is_seeded` is False."""
         if not self.is_seeded:
             return 0.0
         return variance(self.values) if len(self.values) > 1 else None
@@ -59,7 +59,7 @@ def interval_half_width(standard_deviation: float, num_seeds: int) -> float:
 
 
 def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
-    """Return the half width of a two-sided interval in standard errors, by Student's t."""
+    """Return the half width, in standard errors, of a Student's t interval of coverage 1 - `level`."""
     from scipy.special import stdtrit
 
     return float(-stdtrit(degrees_of_freedom, level / 2))
@@ -94,12 +94,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means with its sources of noise; without any it is exact.
+    """A difference of two means with its sources of noise; without noise, the difference is exact.
 
     Variances of several sources add up, with Satterthwaite's degrees of freedom (1946). If a source has few
     degrees of freedom, as with three seeds, a second source adds some, which could narrow the interval. So an
-    interval is never narrower, and a p value never lower, than under each source alone; that also keeps the
-    coverage from being too low (docs/statistics.md).
+    interval is never narrower, and a p value never lower, than under any source alone. This rule also keeps
+    the coverage from being too low (docs/statistics.md).
     """
 
     value: float
@@ -132,20 +132,22 @@ class Difference:
 
 
 def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -> Difference | None:
-    """Return `row` minus `other` with the noise between seeds; None if that is unknown or a score is NaN.
+    """Return `row` minus `other` with the noise between seeds; None if the noise is unknown.
 
-    Welch's test (1947), with a row that does not depend on the seed as a constant. `is_paired`: by design,
-    seeds redraw data that both rows use. Then the test is a paired t-test over the differences by seed, and
-    both rows need the same seeds. The noise is unknown with a single seed, or if no seed changes any score:
-    coarse scores, such as accuracies on a small set, are often equal by chance, and t would take that for
-    certainty.
+    Welch's test (1947), with a row that does not depend on the seed as a constant; two such rows have no
+    noise. `is_paired`: by design, seeds redraw data that both rows use. Then the test is a paired t-test over
+    the differences by seed. It raises ValueError unless both rows have the same known seeds.
+
+    The noise is unknown if a seeded row has one seed, if a score is NaN or infinite, or if no seed changes
+    any score (paired: any difference). Coarse scores, such as accuracies on a small set, are often equal by
+    chance, and t would take that for certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None
     if is_paired:
+        if not row.seeds or {*row.seeds} != {*other.seeds}:
+            raise ValueError("rows of different seeds, or unknown ones, can't be paired")
         others = dict(zip(other.seeds, other.values, strict=True))
-        if others.keys() != set(row.seeds):
-            raise ValueError("rows of different seeds can't be paired")
         gains = [value - others[seed] for seed, value in zip(row.seeds, row.values, strict=True)]
         difference = Difference(fmean(gains), (Noise(variance(gains) / len(gains), len(gains) - 1),))
     else:
@@ -169,7 +171,8 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
     """Return Hedges' g (1981): the difference in units of the standard deviation between seeds.
 
     The deviation is pooled over the seeded rows, which have nu degrees of freedom in total (n - 1 each). g is
-    corrected by the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, or if nu is below 2.
+    corrected by the small-sample factor 1 - 3 / (4 nu - 1). None if the deviation is 0 or unknown, or
+    if nu is below 2.
     """
     seeded = [sample for sample in (row, other) if sample.is_seeded]
     squares = [sample.variance * (sample.num_seeds - 1) for sample in seeded if sample.variance is not None]

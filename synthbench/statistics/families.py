@@ -52,7 +52,7 @@ class Simultaneous:
 def simultaneous(
     differences: Sequence[Difference], correlations: "Sequence[Array] | None"
 ) -> tuple[Simultaneous, ...]:
-    """Return p values and intervals that hold for all differences at once.
+    """Return, in order, p values and intervals that hold for all differences at once.
 
     Single-step max-t by a Gaussian copula: a difference's own p value gives z = Phi^-1(1 - p / 2); its
     adjusted p value is the probability that the largest |Z| of the family, with normal Z, reaches z.

@@ -19,7 +19,10 @@ KERNEL_REACH = 8.0  # in standard deviations; beyond, the kernel is below 1e-14
 
 
 def score_counts(scores: Sequence[float]) -> tuple[int, ...]:
-    """Return how many scores each of `FINE_BINS` equal bins holds; the last one includes 1."""
+    """Return how many scores each of `FINE_BINS` equal bins holds; the last bin includes 1.
+
+    Scores outside [0, 1] and NaN are not counted.
+    """
     import numpy as np
 
     edges = np.linspace(0.0, 1.0, FINE_BINS + 1)
@@ -35,7 +38,7 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def levels(reference: Sequence[int]) -> tuple[int, ...]:
-    """Return the fine bins that hold reference scores, if there are 2 to `MOST_LEVELS` such bins; else ()."""
+    """Return the indices of the fine bins with reference scores, if these are 2 to `MOST_LEVELS`; else ()."""
     held = tuple(number for number, count in enumerate(reference) if count)
     return held if 1 < len(held) <= MOST_LEVELS else ()
 
@@ -44,7 +47,8 @@ def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
     """Return the Kullback-Leibler divergence of the counts from the reference's counts, in nats.
 
     Computed over `BINS` bins or, if the reference has classes or grades (`levels`), over one bin for each.
-    These bins end halfway between classes, so a soft score counts as the nearest class.
+    These bins end halfway between classes, so a soft score counts as the nearest class. `counts` needs at
+    least one score.
     """
     import numpy as np
 
@@ -54,7 +58,7 @@ def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
 
 
 def scott_bandwidth(counts: Sequence[int]) -> float:
-    """Return Scott's bandwidth: the standard deviation times n^(-1/5)."""
+    """Return Scott's bandwidth: the standard deviation times n^(-1/5); NaN without scores."""
     import numpy as np
 
     weights = np.asarray(counts, np.float64)

@@ -39,7 +39,7 @@ class TestItems:
 
     `sentences` is None if unknown; items then count as sharing nothing. `subsets`, of shape (items,), holds
     the number of each item's subset; None: no subsets. `ids`, of shape (items,), are integers that identify
-    items across test sets, so that an average recognises items of several sets; None: no set shares them.
+    items across test sets, so that an average recognises items of several sets; None: no other set has them.
     """
 
     __test__ = False
@@ -74,7 +74,7 @@ class Averaged(BaseModel):
 
 
 class ItemNoise(BaseModel):
-    """The noise from test items for each pair of rows at one grid point; reports need no items.
+    """The noise from test items for each pair of rows at one grid point, so that reports need no items.
 
     Each tuple of errors or degrees has one entry per pair of `variants`, in the order of
     itertools.combinations: the results of `item_variances` for main scores in [-1, 1] or [0, 1]. Results of
@@ -101,7 +101,7 @@ class ItemNoise(BaseModel):
         return not self.degrees
 
     def by_pair(self) -> Mapping[frozenset[str], PairErrors]:
-        """Return the errors by pair of variants."""
+        """Return the errors by pair of variants; earlier versions' errors get `num_items` - 1 degrees."""
         pairs = (frozenset(pair) for pair in combinations(self.variants, 2))
         columns = [self.squared_errors, self.degrees, self.component_squared_errors, self.component_degrees]
         if self.is_of_earlier_version:
@@ -124,14 +124,15 @@ def item_variances(
     linked by a chain of shared sentences.
 
     `sets` are the test sets of a column; the values of `rows` hold the items of one set after the other.
-    Without `sets`, the items are one set and independent. A column's score is the mean over its sets, and
-    its noise is computed over the union of their items.
+    Without `sets`, the items are one set and independent. Each set needs at least two items. A column's score
+    is the mean over its sets, and its noise is computed over the union of their items.
 
     Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the item-seed
     interaction, which the noise between seeds already holds. The interaction is estimated for the same
     clusters and subtracted. `paired` are pairs of rows with equal seeds, as indices, the lower first: their
     interaction is estimated from the differences between the two rows. For other pairs it is estimated from
-    each row. Values are rounded to six digits, so that they do not depend on the order of summation.
+    each row. Values are rounded to six significant digits, so that they do not depend on the order of
+    summation.
     """
     import numpy as np
 

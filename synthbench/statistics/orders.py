@@ -19,7 +19,7 @@ LEAST_ROWS = 3
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """A measure of agreement over rows with its 95 % interval.
+    """A measure of agreement over rows, with its 95 % interval.
 
     `number` counts rows. The measure "order of clear pairs" has no interval (NaN), and its `number` counts
     the clear pairs.
@@ -41,8 +41,10 @@ def agreement(people: "Scores", other: "Scores") -> list[OrderAgreement]:
 
     Intervals are percentiles of a bootstrap that draws the items of each test set, the same for all rows, and
     each row's seeds. Resampling adds noise to noisy scores, which biases the intervals to lower agreement.
-    They hold for these rows: other rows may agree more or less. Raises ValueError for fewer than three common
-    rows, or if the rows of a test set differ in their number of items.
+    The intervals hold for these rows: other rows may agree more or less.
+
+    Raises ValueError for fewer than three common rows, or if the rows of a test set differ in their number of
+    items.
     """
     import numpy as np
 
@@ -77,14 +79,14 @@ def _differences(means: "Array") -> "Array":
 
 
 def _tau(first: "Array", second: "Array") -> "Array":
-    """Return Kendall's tau-b in each draw, NaN if all rows are equal; shape (draws,)."""
+    """Return Kendall's tau-b in each draw, NaN if all rows of a set are equal; shape (draws,)."""
     import numpy as np
 
     return _cosines(np.sign(_differences(first)), np.sign(_differences(second)))
 
 
 def _rho(first: "Array", second: "Array") -> "Array":
-    """Return Spearman's rho in each draw, NaN if all rows are equal; shape (draws,)."""
+    """Return Spearman's rho in each draw, NaN if all rows of a set are equal; shape (draws,)."""
     from scipy.stats import rankdata
 
     ranks = (rankdata(each, axis=1) for each in (first, second))

@@ -63,6 +63,7 @@ class SharedSentences:
         """Return for each sentence the sum over its items: (lines, items) to (lines, sentences).
 
         Sentences with exactly the same items count as one, so that a query's many passages add no clusters.
+        An item without a sentence counts as a sentence of its own.
         """
         import numpy as np
 
@@ -71,7 +72,8 @@ class SharedSentences:
     def sums_by_component(self, values: "Array") -> "Array":
         """Return for each component the sum over its items: (lines, items) to (lines, components).
 
-        Two items are in one component if they share a sentence, or if a chain of such items connects them.
+        Two items are in one component if they share a sentence, or if a chain of such items connects them. An
+        item without a sentence is a component of its own.
         """
         import numpy as np
 

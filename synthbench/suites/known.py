@@ -20,10 +20,10 @@ _NO_FOLDER = ": no folder "
 class Suite:
     """A named group of standard tasks with their evaluator.
 
-    `files`: subfolder of the data folder whose other .jsonl files are test sets, too; "" for none.
-    `of_pairs`: another evaluator for test sets of scored pairs, "" for the same. The printed columns are
-    `counts` (title -> name of a score, or num_items) and `columns` (title -> name of a score in [0, 1]; empty
-    for tasks without it). `needs` describes the data folder in messages.
+    `files`: subfolder of the data folder; its .jsonl files that aren't in `tasks` are test sets, too. "": no
+    subfolder. `of_pairs`: another evaluator for test sets of scored pairs, "" for the same. The printed
+    columns are `counts` (title -> name of a score, or num_items) and `columns` (title -> name of a score in
+    [0, 1]; a task without the score has an empty cell). `needs` describes the data folder in messages.
     """
 
     evaluator: str
@@ -37,7 +37,7 @@ class Suite:
     """The tasks whose average is printed, by the field's convention; (): all tasks."""
 
     def average_over(self, found: "Iterable[str]") -> tuple[str, ...]:
-        """Return those of the tasks `found` that the average includes; () if fewer than two."""
+        """Return the tasks among `found` that the average includes; () if fewer than two."""
         names = tuple(name for name in found if name in (self.averaged or self.tasks))
         return names if len(names) > 1 else ()
 
@@ -90,8 +90,8 @@ def find_tasks(
 ) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
     """Return the suite's test sets in the folder `data` or on the hub, and why the others are missing.
 
-    Both results are mappings by task name. Raises UserError if the suite is unknown, if the folder or all
-    tasks are missing, or if a task is faulty.
+    Both results are mappings by task name. Tasks whose evaluator trains also get the splits to train on.
+    Raises UserError if the suite is unknown, if the folder or all tasks are missing, or if a task is faulty.
     """
     from synthbench.sources.description import Roots
 
@@ -126,7 +126,7 @@ def find_tasks(
 
 
 def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
-    """Yield the suite's test sets by name: its tasks, and files in the data folder's subfolder."""
+    """Yield (name, source) of the suite's tasks, then of other files in its subfolder of `data`."""
     from synthbench.sources.models import FileSource, TaskSource
 
     for name in suite.tasks:
@@ -141,7 +141,7 @@ def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
 
 
 def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
-    """Return what the evaluator of a task trains on, if anything: split -> source."""
+    """Return the splits that a task's evaluator trains on: split -> source; {} if it doesn't train."""
     from synthbench.plugins.loading import component
     from synthbench.sources.models import TaskSource
     from synthbench.sources.tasks import TASKS
@@ -178,7 +178,7 @@ def _absence(name: str, data: Path | None, error: UserError) -> str:
 
 
 def by_reason(missing: Mapping[str, str]) -> Iterator[str]:
-    """Yield why tasks are missing, one line per reason."""
+    """Yield one line per reason why tasks are missing, with the tasks' names."""
     names: dict[str, list[str]] = {}
     for name, reason in missing.items():
         names.setdefault(reason.removeprefix(f"{name}: "), []).append(name)

@@ -26,9 +26,10 @@ def evaluator_of(suite: str) -> str:
 def find_provided_tasks(
     suite: str, data: Path | None, origin: Origin
 ) -> "tuple[TaskProvider, Mapping[str, SyntheticDataset]]":
-    """Return the evaluator and the test items of each of its tasks.
+    """Return the suite's evaluator, and the suite's test sets by task name.
 
-    Raises UserError if the evaluator provides no tasks, or none of this name, or if their data are missing.
+    Raises UserError if the evaluator is unknown, provides no tasks or none of this name, if no data folder is
+    given, or if data are missing.
     """
     from synthbench.plugins.loading import component
     from synthbench.plugins.task_providers import TaskProvider

@@ -45,7 +45,8 @@ class Scoring:
 class Scored:
     """A model's scores on a suite: evaluations by task, why tasks are missing, the evaluators' settings.
 
-    `items` are the tasks' test sets.
+    `items` are the tasks' test sets; `fingerprint` identifies the model. `average` is None for suites of
+    the form EVALUATOR:NAME, and for fewer than two averaged tasks.
     """
 
     evaluations: "Mapping[str, Evaluation]"
@@ -200,7 +201,7 @@ def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:
 
 
 def average(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> dict[str, Any] | None:
-    """Return the averaged tasks and the mean of their main scores; None for fewer than two tasks."""
+    """Return {"tasks", "main_score"}: averaged tasks and mean main score; None for fewer than two."""
     names = suite.average_over(evaluations)
     scored = [evaluations[name] for name in names]
     main = [each.scores[each.main_score] for each in scored]

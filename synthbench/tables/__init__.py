@@ -1,1 +1,1 @@
-"""Tables from outside: numbers, texts and lines as files hold them, read strictly."""
+"""Strict reading of files that users provide: numbers, texts and lines."""

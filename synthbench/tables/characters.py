@@ -1,4 +1,4 @@
-"""Which characters of a text a reader can see."""
+"""Find texts without visible characters."""
 
 from unicodedata import category
 
@@ -17,7 +17,7 @@ def is_invisible(text: str) -> bool:
 
 
 def characters_of(value: object) -> str:
-    """Return " but for U+200B", say, for at most 3 non-blank characters of an invisible text; "" if none."""
+    """Return text that names up to 3 non-blank characters, such as " but for U+200B"; "" if none."""
     hidden = dict.fromkeys(value.split()) if isinstance(value, str) else {}
     codes = dict.fromkeys(f"U+{ord(character):04X}" for text in hidden for character in text)
     return f" but for {', '.join(list(codes)[:3])}" if codes else ""

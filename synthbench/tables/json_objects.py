@@ -19,7 +19,7 @@ def _made(pairs: list[tuple[str, Any]]) -> _Object:
 def json_object(line: str) -> dict[str, Any]:
     """Return the object of a line; raises ValueError saying what is wrong, such as a duplicate key.
 
-    Duplicate keys in nested objects are not noticed.
+    Accepts NaN and Infinity, and duplicate keys in nested objects.
     """
     try:
         found = json.loads(line.strip(" \t\r\n"), object_pairs_hook=_made)

@@ -13,10 +13,11 @@ _BLANKS = " \t\r\n"
 
 
 def number_in(value: object) -> float:
-    """Return the number that a cell holds; it may be NaN or infinite.
+    """Return the number that a cell holds: a text or a number; too large numbers become infinite.
 
-    A text must be "nan", or digits with at most one point, a minus and an exponent. Underscores, a leading
-    plus and digits of other scripts are refused. Raises ValueError, such as "'1_0' is not a number".
+    A text must be "nan" (in any case), or digits with at most one point, a minus and an exponent. "inf",
+    underscores, a leading plus and digits of other scripts are refused. Raises ValueError, such as
+    "'1_0' is not a number".
     """
     if isinstance(value, str):
         return _number_of_text(value)
@@ -24,8 +25,10 @@ def number_in(value: object) -> float:
         raise ValueError(f"{value!r} is not a number")
     try:
         return float(value)
-    except (OverflowError, ValueError):
-        return math.inf
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
 
 
 def _number_of_text(text: str) -> float:
@@ -39,7 +42,7 @@ def _number_of_text(text: str) -> float:
 
 
 def whole_number_in(text: str) -> int:
-    """Return the whole number that a text holds; raises ValueError unless it is [-]digits in ASCII."""
+    """Return the whole number that a text holds; raises ValueError unless the text is [-]digits in ASCII."""
     found = text.strip(_BLANKS)
     if not _WHOLE.fullmatch(found):
         raise ValueError(f"{text!r} is not a whole number")

@@ -1,4 +1,4 @@
-"""Text files from outside, plain or compressed by gzip, as streams."""
+"""Open text files that users provide, plain or compressed by gzip, as streams."""
 
 import csv
 import gzip
@@ -28,9 +28,10 @@ def ending(name: str | Path) -> str:
 def open_text(path: Path, *, newline: str = "\n", errors: str = "strict") -> TextIO:
     """Open a UTF-8 file as a text stream, unpacked if its name ends in .gz.
 
-    Raises UserError, also later during reading, if the file can't be read, is UTF-16, damaged or cut off, if
-    it is compressed but not named .gz or named .gz but not compressed, or if it unpacks to more than
-    `MOST_TIMES` its size and 100 MB.
+    Raises UserError if the file can't be read or is UTF-16, or if only the name or only the content is .gz.
+    Reading raises UserError if a .gz file is damaged, cut off, or unpacks to more than `MOST_TIMES` its size
+    and 100 MB. By default, reading raises UnicodeDecodeError for bytes that are not UTF-8 (`errors` as
+    in `open`).
     """
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline=newline, errors=errors)
 

@@ -1,1 +1,1 @@
-"""Record results in MLflow."""
+"""Record results in MLflow, and on request in Trackio."""

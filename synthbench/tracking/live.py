@@ -21,9 +21,10 @@ HOME_TAG = "synthbench.home"
 
 @dataclass
 class LiveRuns:
-    """The MLflow runs of an unfinished experiment: a parent, and a child with curve and scores for each seed.
+    """The MLflow runs of an unfinished experiment: a parent, and a child for each run (row and seed).
 
-    `home` is the results' home folder. The runs of a killed command stay until the same command runs again.
+    A child has its run's curve and scores. `home` is the results' home folder. The runs of a killed command
+    stay until the same command runs again.
     """
 
     client: "MlflowClient"
@@ -50,7 +51,7 @@ class LiveRuns:
                 self._ended.add(run.identity)
 
     def end(self) -> None:
-        """Mark unfinished runs as killed."""
+        """Mark the parent and unfinished children as killed."""
         unfinished = [run_id for name, run_id in self._children.items() if name not in self._ended]
         for run_id in [*unfinished, *filter(None, [self._parent])]:
             self.client.set_terminated(run_id, "KILLED")
@@ -74,7 +75,7 @@ class LiveRuns:
 
     @property
     def _home(self) -> str:
-        """A hash of the home's path: machine and folder names stay private."""
+        """A hash of machine name and home folder, which keeps both private."""
         return hashlib.sha256(f"{socket.gethostname()}:{self.home}".encode()).hexdigest()[:16]
 
 
@@ -86,7 +87,7 @@ def live_parents(client: "MlflowClient", experiment_ids: Sequence[str]) -> list[
 
 
 def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, home: str = "") -> None:
-    """Delete the live runs of a request; `home` "": of all home folders."""
+    """Delete the live runs of a request; `home`: a home folder's hash, "" for all home folders."""
     for kind in (CHILD, PARENT):
         same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{REQUEST_TAG}` = '{request}'"
         same += f" and tags.`{HOME_TAG}` = '{home}'" if home else ""

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.redaction import masked
 from synthbench.engine.progress import repeating
 from synthbench.reporting.results import RunResult
 from synthbench.tracking.live import LiveNames, LiveRuns
@@ -37,8 +38,9 @@ def live_tracking(
 ) -> Iterator[None]:
     """Record curves and scores in MLflow while the block runs, four times a minute.
 
-    A failing tracker is reported once and delays nothing; the final result is recorded in any case. If
-    another command with the same request runs in the same home folder, this one records nothing live.
+    The first error is reported, and none stops the block. The end of the block waits for the last update. The
+    caller records the final result. If another command with the same request runs in the same home folder,
+    this one records nothing live.
     """
     with tracker.sole_computer(names.request) as is_sole:
         if not is_sole:
@@ -64,28 +66,37 @@ class _LiveWorker:
     has_said: bool = False
 
     def end(self) -> None:
-        """Mark unfinished runs as killed; after an interruption, record the last state first."""
+        """Mark parent and unfinished runs as killed; after an interruption, record the last state first."""
         if self.is_interrupted:
             self.update()
-        if self.live is not None:
-            self._guarded(self.live.end)
+        self._guarded(self._end)
 
     def update(self) -> None:
         """Record the state so far."""
+        self._guarded(self._log)
+
+    def _end(self) -> None:
+        if self.live is not None:
+            with self.tracker.writing():
+                self.live.end()
+
+    def _log(self) -> None:
         known = list(self.so_far())
         if known:
-            self._guarded(lambda: self._log(known))
-
-    def _log(self, known: list[tuple[RunResult, bool]]) -> None:
-        self.live = self.live or self.tracker.live_runs(self.names)
-        self.live.update(known)
+            with self.tracker.writing():
+                self.live = self.live or self.tracker.live_runs(self.names)
+                self.live.update(known)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
-            with self.tracker.writing():
-                work()
+            work()
         except UserError as error:
             self.live = None
-            if not self.has_said:
-                self.say(f"curves are not tracked while the run goes on: {error}")
-                self.has_said = True
+            self._say_once(str(error))
+        except Exception as error:  # noqa: BLE001 - the run goes on, and its live runs get an end
+            self._say_once(f"{type(error).__name__}: {masked(in_one_line(error))}")
+
+    def _say_once(self, reason: str) -> None:
+        if not self.has_said:
+            self.say(f"curves are not tracked while the run goes on: {reason}")
+            self.has_said = True

@@ -102,13 +102,14 @@ class RunWriter:
 
     @cached_property
     def columns(self) -> Columns:
-        """The columns of the result's table."""
+        """The recorded columns of the result's table, as `columns_of` returns them."""
         return columns_of(self.result)
 
     def finished(self, report_folder: Path) -> str:
         """Return the id of this result's finished parent run, now marked as logged last; "" if there is none.
 
-        If only computing time or packages differ from the recorded result, the run gets the new report.
+        If only computing time or environment differ from the recorded result, the run gets the new result and
+        report.
         """
         for run in self._of(self.result.identity, "experiment"):
             if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == self._digest:
@@ -120,7 +121,10 @@ class RunWriter:
         return ""
 
     def write(self, report_folder: Path) -> str:
-        """Write the parent, row and seed runs; return the id of the parent, which is finished last."""
+        """Write the parent, row and seed runs; return the id of the parent, which is finished last.
+
+        Finished seed runs of earlier recordings are reused; the other runs of these recordings are deleted.
+        """
         identities = (self.result.identity, *self._replaced())
         former = [
             run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)
@@ -176,7 +180,7 @@ class RunWriter:
             self.client.set_terminated(row_id, end_time=ended)
 
     def _reusable(self, former_children: Sequence["Run"]) -> dict[str, str]:
-        """Return the ids of finished children by digest; delete all others."""
+        """Return digest -> id of the finished children that this result reuses; delete the others."""
         digests = {self._run_digest(run) for run in self.result.runs}
         reusable: dict[str, str] = {}
         for child in former_children:
@@ -188,7 +192,7 @@ class RunWriter:
         return reusable
 
     def _run_digest(self, run: RunResult) -> str:
-        """Return a hash of all that is recorded for a run; names of settings in it depend on other runs."""
+        """Return a hash of all that is recorded for a run; setting names in it depend on other runs."""
         recorded = json.dumps([run_digest(run), self.settings.run(run)], sort_keys=True)
         return f"{LAYOUT}-{hashlib.sha256(recorded.encode()).hexdigest()}"
 
@@ -211,7 +215,7 @@ class RunWriter:
         self.client.set_terminated(run_id, end_time=ended)
 
     def _views(self) -> Iterable[View]:
-        """Return the saved views of the rows' means and of all seeds."""
+        """Yield the saved views of the rows' means and of all seeds."""
         scores = [legal_name("score", name) for name in self.columns]
         spreads = [legal_name("sd", name) for name in self.columns]
         coordinates = [legal_name(name) for name in ("variant", *self.settings.axes.values())]

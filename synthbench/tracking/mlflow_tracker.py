@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from synthbench.base.errors import UserError, did_you_mean, first_fault, in_one_
 from synthbench.base.listing import listed
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.processes import disable_telemetry
+from synthbench.engine.progress import PlainProgress
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.live import LiveNames, LiveRuns, delete_live_runs, live_parents
 from synthbench.tracking.mlflow_runs import (
@@ -54,21 +55,26 @@ NAMES_SHOWN = 5
 _PLAIN = linear_pattern(r"^[\w/.-]+\Z", re.ASCII)
 NOTHING_LOST = "no result is lost: fix this and run the same command again"
 WAITS = "no result is lost: it waits in {folder} for the next run, report or dashboard that reaches MLflow"
+STAYS = "the result in {folder} can't be recorded: {reason}; run its experiment again, or delete the folder"
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where MLflow's UI shows a result: `pages` are paths below the server's address."""
+    """Where MLflow's UI shows a result: `pages` are name -> path below the server's address."""
 
     title: str
     pages: Mapping[str, str]
 
 
 class MlflowTracker:
-    """Tracks at $MLFLOW_TRACKING_URI, else in `mlflow.db` and `mlartifacts` in the folder `home`."""
+    """Tracks results at $MLFLOW_TRACKING_URI, else in `mlflow.db` and `mlartifacts` in the folder `home`.
 
-    def __init__(self, home: Path) -> None:
+    `say` tells which waiting results can't be recorded; by default, lines on standard error do.
+    """
+
+    def __init__(self, home: Path, say: Callable[[str], None] | None = None) -> None:
         self.home = home.resolve()
+        self._say = PlainProgress().say if say is None else say
         self.own_database = self.home / "mlflow.db"
         self.own_uri = _sqlite_uri(self.own_database)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
@@ -86,12 +92,12 @@ class MlflowTracker:
             self._client().get_experiment_by_name(experiment)
 
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
-        """Record a result with its report; return its location: an address, or a command.
+        """Record a result, without secrets, and its report; return the address or command that shows it.
 
         Idempotent, also after a kill: a finished parent run of the same result stays; otherwise finished
         child runs are reused, incomplete ones logged again, and the earlier parent is replaced. Computing
         time and environment do not distinguish results. Raises UserError if MLflow can't be reached; a result
-        for the user's own server then waits in the outbox.
+        for $MLFLOW_TRACKING_URI then waits in the outbox.
         """
         result = redacted(result)
         if self._is_own and is_newest(self.own_database, result):
@@ -110,14 +116,17 @@ class MlflowTracker:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the lock on MLflow for this process; raises UserError if MLflow can't be reached."""
+        """Hold the lock on MLflow for this process, and create our own database if it is missing.
+
+        Raises UserError if MLflow can't be reached or fails in the block.
+        """
         with self._failures_in_one_line(NOTHING_LOST), self._lock():
             self._set_up_database()
             yield
 
     @contextmanager
     def sole_computer(self, request: str) -> Iterator[bool]:
-        """Yield True if no other process of this home is computing the same request during the block."""
+        """Yield whether this process alone computes the request in this home; hold the request's lock."""
         from filelock import FileLock, Timeout
 
         folder = self.home / "live"
@@ -134,7 +143,7 @@ class MlflowTracker:
             lock.release()
 
     def live_runs(self, names: LiveNames) -> LiveRuns:
-        """Return the live MLflow runs of a result; call this and their methods only within `writing`."""
+        """Return a writer of a result's live runs; call this and its methods only within `writing`."""
         client = self._client()
         return LiveRuns(client, self._experiment_id(client, names.experiment), names, self.home)
 
@@ -214,7 +223,7 @@ class MlflowTracker:
             yield
 
     def _set_up_database(self) -> None:
-        """Create our own database under a temporary name: half a database could not be opened later."""
+        """Create our own database if it is missing, under a temporary name until it is complete."""
         if not self._is_own or self.own_database.exists():
             return
         _quieten()
@@ -237,7 +246,10 @@ class MlflowTracker:
         return MlflowClient(self.uri, self.uri)
 
     def _client_with_all(self, experiment: str) -> "MlflowClient":
-        """Return a client of the existing database, after recording the results that wait in the outbox."""
+        """Return a client, after recording the results that wait in the outbox.
+
+        Raises UserError if our own database is used and does not exist.
+        """
         if self._is_own and not self.own_database.exists():
             raise UserError(f"no tracked results in {self._shown_uri}; run {_quoted(experiment)} first")
         client = self._client()
@@ -247,7 +259,7 @@ class MlflowTracker:
         return client
 
     def _record_waiting(self, client: "MlflowClient", but: Path | None = None) -> None:
-        """Record the outbox's results, oldest first; damaged and refused ones stay there."""
+        """Record the outbox's results, oldest first; damaged and refused ones stay there, with a message."""
         from mlflow.exceptions import MlflowException
 
         for folder in self._outbox.waiting():
@@ -255,16 +267,19 @@ class MlflowTracker:
                 continue
             try:
                 self._record(client, *read_entry(folder))
-            except ValueError:
-                continue
-            except MlflowException as error:
-                if error.error_code != REFUSED:
+            except (ValueError, MlflowException) as error:
+                if isinstance(error, MlflowException) and error.error_code != REFUSED:
                     raise
+                reason = mask_password_of(self.uri, _reason(error))
+                self._say(STAYS.format(folder=folder, reason=reason))
                 continue
             self._outbox.remove(folder)
 
     def _record(self, client: "MlflowClient", result: ExperimentResult, report_folder: Path) -> str:
-        """Record a result unless it is recorded already; return its path below the server's address."""
+        """Record a result unless it is recorded already; return its path below the server's address.
+
+        Deletes the live runs of the result's request.
+        """
         experiment_id = self._experiment_id(client, result.experiment)
         writer = RunWriter(client, experiment_id, result)
         run_id = writer.finished(report_folder) or writer.write(report_folder)
@@ -311,7 +326,7 @@ class MlflowTracker:
 
 
 def _known(client: "MlflowClient", experiment: str) -> list["Experiment"]:
-    """Return the experiment with this name, or all experiments for ""."""
+    """Return the experiment with this name, [] if there is none; or all experiments for ""."""
     known = [one for one in client.search_experiments() if one.name != "Default"]
     found = [one for one in known if experiment in ("", one.name)]
     # A search returns at most a thousand experiments, which may be other people's.
@@ -377,7 +392,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _foreseen_failures() -> tuple[type[Exception], ...]:
-    """Return the errors of a missing server, driver, permission or disk space."""
+    """Return the error classes of a missing server, driver, permission or disk space."""
     try:
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError

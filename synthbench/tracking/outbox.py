@@ -24,6 +24,8 @@ ITEMS_FILE = "items.json"
 REPORT_FOLDER = "report"
 HASHES_FILE = "hashes.json"
 UNFINISHED = ".unfinished"
+FORMER = ".former"
+"""Suffix of the entry that another with the same digest replaces; after a kill, it waits as others do."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,10 @@ class Outbox:
         return self.home / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:16]
 
     def add(self, result: ExperimentResult, report_folder: Path) -> Path:
-        """Add a result without secrets and its report's files, all or none; return the entry's folder."""
+        """Add a result without secrets and its report's files, all or none; return the new folder."""
         folder = self.folder / experiment_digest(result)[:16]
-        unfinished = folder.with_suffix(UNFINISHED)
-        for former in (folder, unfinished):
-            shutil.rmtree(former, ignore_errors=True)
+        unfinished, former = folder.with_suffix(UNFINISHED), folder.with_suffix(FORMER)
+        shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / REPORT_FOLDER).mkdir(parents=True)
         for file in report_folder.glob("*"):
             if file.is_file():
@@ -56,8 +57,12 @@ class Outbox:
         hashes = {file.relative_to(unfinished).as_posix(): file_hash(file) for file in written}
         write_sealed(unfinished / HASHES_FILE, hashes)
         sync_tree(unfinished)
+        if folder.exists():
+            shutil.rmtree(former, ignore_errors=True)
+            folder.rename(former)
         unfinished.rename(folder)
         sync_folder(self.folder)
+        shutil.rmtree(former, ignore_errors=True)
         return folder
 
     def waiting(self) -> list[Path]:
@@ -84,7 +89,7 @@ def read_entry(folder: Path) -> tuple[ExperimentResult, Path]:
 
 
 def _check(folder: Path) -> None:
-    """Raise ValueError if a file was changed; results of older versions have no hashes."""
+    """Raise ValueError if a file was changed or is missing; results of older versions are not checked."""
     try:
         hashes = read_sealed(folder / HASHES_FILE)
     except FileNotFoundError:

@@ -21,7 +21,7 @@ NOTE_LENGTH = 8000
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """One value of a metric, optionally also logged for the model with this id."""
+    """One value of a metric; `model`: id of the recorded model that also gets this value, "" for none."""
 
     name: str
     value: float
@@ -32,7 +32,8 @@ class MetricPoint:
 def legal_name(*parts: str) -> str:
     """Join the parts to a name that MLflow accepts on every system, separated by slashes.
 
-    A part that had to be changed gets a hash of the original, so that different names stay different.
+    A changed part ends with a hash of the original, and a shortened name with a hash of the whole. So
+    different names stay different.
     """
     name = "/".join(_legal_part(piece) for part in parts for piece in part.split("/"))
     if len(name) <= NAME_LENGTH:
@@ -41,7 +42,7 @@ def legal_name(*parts: str) -> str:
 
 
 def row_name(run: RunResult) -> str:
-    """Return the run's row, such as "augsbert-bm25 · static"."""
+    """Return the name of the run's row, such as "augsbert-bm25 · static"."""
     return shortened(" · ".join([run.variant, *run.axes.values()]), NAME_LENGTH)
 
 
@@ -62,7 +63,7 @@ def run_digest(run: RunResult) -> str:
 
 
 def experiment_digest(result: ExperimentResult) -> str:
-    """Return a hash of a result, without computing time, environment and paths."""
+    """Return a hash of a result, without computing time, environment and the file's path."""
     content = result.model_dump(
         mode="json",
         exclude={
@@ -81,7 +82,10 @@ def content_digest(result: ExperimentResult) -> str:
 
 
 def score_points(samples: Mapping[str, SeedScores], model: str = "") -> list[MetricPoint]:
-    """Return each column's mean over seeds as `score/<column>`, and with several seeds `sd/<column>`."""
+    """Return each column's mean over seeds as `score/<column>`.
+
+    With several seeds, also its standard deviation as `sd/<column>`. `model`: id of the recorded model.
+    """
     points = [
         MetricPoint(legal_name("score", name), sample.mean, model=model) for name, sample in samples.items()
     ]
@@ -95,15 +99,24 @@ def score_points(samples: Mapping[str, SeedScores], model: str = "") -> list[Met
 def run_points(run: RunResult) -> list[MetricPoint]:
     """Return all scores as `<task>/<score>`, training curves, dev score, steps and seconds.
 
-    `data/<part>/<figure>` are key figures of the training data; `overlap/<task>` is the share of test items
-    that have a normalised sentence in the training data.
+    Scores are `<task>/<evaluator>/<score>` if several evaluators score a task. `data/<part>/<figure>` are
+    key figures of the training data. `overlap/<task>` is the share of test items with a sentence that,
+    normalised, occurs in the training data.
     """
     return [*_scores(run), *_training(run), *_data(run)]
 
 
 def live_points(run: RunResult) -> list[MetricPoint]:
-    """Return an unfinished run's metrics so far, under their final names."""
-    main = [MetricPoint(legal_name("score", one.task), one.scores[one.main_score]) for one in run.scores]
+    """Return an unfinished run's scores and curves so far.
+
+    A task's names are final once all its evaluators have scored it.
+    """
+    num_evaluators = Counter(one.task for one in run.scores)
+    named = (
+        (one.task if num_evaluators[one.task] == 1 else f"{one.task} ({one.evaluator})", one)
+        for one in run.scores
+    )
+    main = [MetricPoint(legal_name("score", name), one.scores[one.main_score]) for name, one in named]
     return [*main, *_scores(run), *_curve(run)]
 
 
@@ -113,7 +126,7 @@ def legal_texts(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
-    """Return the environment, the registration, and MLflow's note: the description, and a short table."""
+    """Return a result's tags: environment, registration, and a note (description, and `table` if short)."""
     tags = {
         legal_name(f"environment.{key}"): shortened(text, 2000) for key, text in result.environment.items()
     }
@@ -127,7 +140,10 @@ def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
 
 
 def experiment_points(result: ExperimentResult) -> Iterator[MetricPoint]:
-    """Yield the audits' shares in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
+    """Yield the audits' shares in percent, as `<row>/audit.<name>/<intended>/<judged>`.
+
+    A share is of the items with this intended label.
+    """
     for each in result.audits:
         cells = each.audit.confusion.cells if each.audit else {}
         for row in each.rows:
@@ -150,9 +166,9 @@ def _data(run: RunResult) -> Iterator[MetricPoint]:
         for name, value in dataset.figures.items():
             yield MetricPoint(legal_name("data", dataset.part, name), value)
     for overlap in run.overlaps:
-        yield MetricPoint(
-            legal_name("overlap", overlap.task), overlap.sharing[NORMALISED] / overlap.num_items
-        )
+        if overlap.num_items:
+            share = overlap.sharing[NORMALISED] / overlap.num_items
+            yield MetricPoint(legal_name("overlap", overlap.task), share)
 
 
 def _curve(run: RunResult) -> Iterator[MetricPoint]:
@@ -187,7 +203,7 @@ def _short_hash(text: str, length: int) -> str:
 
 
 Columns = Mapping[str, tuple[Measurement, ...]]
-"""The columns of a result, averages last: name -> the measurements averaged (one if none are)."""
+"""The columns of a result, averages last: name -> the measurement, or those averaged."""
 
 
 def samples_of(columns: Columns, runs: Sequence[RunResult]) -> dict[str, SeedScores]:
@@ -202,7 +218,7 @@ def samples_of(columns: Columns, runs: Sequence[RunResult]) -> dict[str, SeedSco
 def columns_of(result: ExperimentResult) -> Columns:
     """Return a result's columns, one per test set and evaluator, and the averages of its table.
 
-    Averages over several values of an axis are left out.
+    Averages over several values of an axis, or with a missing test set, are left out.
     """
     measured = aggregate.measurements(result)
     over: dict[str, tuple[Measurement, ...]] = {one.label: (one,) for one in measured}
@@ -223,7 +239,7 @@ _OWN_NAMES = frozenset(("variant", "seed", "method"))
 class Settings:
     """The settings of a result that MLflow records.
 
-    `names`: settings that differ between runs or identify a run, dotted path -> shortest unique name.
+    `names`: trainer, base, and settings that differ between runs, dotted path -> shortest unique name.
     `shared`: all others, which have the same value wherever they occur, dotted path -> value. `axes`: axis of
     the grid -> its name in MLflow. `varying`: names of the settings that differ between runs.
     """
@@ -234,7 +250,7 @@ class Settings:
     varying: tuple[str, ...]
 
     def coordinates(self, run: RunResult) -> dict[str, str]:
-        """Return the variant and the axes' values, which name the row in tables."""
+        """Return the variant and the axes' values ("-" if the run has none), which name the row."""
         axes = {name: run.axes.get(axis, NO_VALUE) for axis, name in self.axes.items()}
         return {"variant": run.variant, **axes}
 
@@ -254,7 +270,7 @@ class Settings:
         return {**self.coordinates(run), **methods(run), **values}
 
     def run(self, run: RunResult) -> dict[str, str]:
-        """Return a run's row, its seed, and the settings chosen on dev."""
+        """Return the settings of a run's row, its seed, and the settings chosen on dev."""
         chosen = {f"chosen.{short_path(path)}": value_text(value) for path, value in run.chosen.items()}
         return {**self.row(run), "seed": str(run.seed), **chosen}
 
@@ -279,7 +295,10 @@ def methods(run: RunResult) -> dict[str, str]:
 
 
 def short_path(path: str) -> str:
-    """Return the distinctive end of a dotted path: "learning_rate", "sampler.k"."""
+    """Return at most the last two parts of a dotted path: "learning_rate", "sampler.k".
+
+    The first part is left out unless it is the only one.
+    """
     return ".".join(path.split(".")[1:][-2:]) or path
 
 
@@ -292,7 +311,7 @@ def value_text(value: object) -> str:
 
 
 def _names(recorded: Iterable[str], known: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """Name each path by its shortest unique end."""
+    """Return path -> its shortest unique end, or the whole path if all ends are taken."""
     ends = Counter(end for path in known for end in _ends(path))
     return {
         path: next((end for end in _ends(path) if ends[end] == 1 and end not in taken), path)

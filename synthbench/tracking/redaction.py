@@ -70,7 +70,7 @@ def _in_field(value: Any) -> Any:  # noqa: ANN401 - of whatever type a field is
 
 
 def _redacted_yaml(text: str) -> str:
-    """Return YAML text without secrets, or "" if it is no YAML; if keys were removed, it is rewritten."""
+    """Return YAML text without secrets, "" if it isn't YAML; removing keys loses comments."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

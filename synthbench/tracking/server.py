@@ -24,10 +24,11 @@ POLL_SECONDS = 0.2
 
 @contextmanager
 def served(database: str, artifacts: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """Serve MLflow's UI of a database on loopback; yield its address and process once it responds.
+    """Serve MLflow's UI of a database on loopback; yield address and process once it responds.
 
-    `artifacts`: the folder for experiments that set none; port 0: any free one. The server and its workers
-    end with the block. Raises UserError if the port is taken or the server can't start.
+    `artifacts`: the folder for experiments that set no folder; port 0: any free port. The server and its
+    workers end with the block. Raises UserError if the port is taken, or if the server does not start within
+    `START_SECONDS`.
     """
     port = _free_port(port)
     with tempfile.TemporaryFile() as said:

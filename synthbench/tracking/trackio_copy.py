@@ -1,6 +1,6 @@
 """Copy finished results to Trackio, beside MLflow, if $SYNTHBENCH_TRACKIO is set.
 
-Trackio's own variables say where its data go: a folder of its own, or a server or Space that the user names.
+Trackio's own variables choose the destination: a folder, or a server or Space of the user.
 """
 
 import io
@@ -30,10 +30,10 @@ def is_wanted() -> bool:
 
 
 def copy_to_trackio(result: ExperimentResult, home: Path) -> None:
-    """Copy those runs of a result that were not copied before; the result must be without secrets.
+    """Copy the runs of a result that were not copied before; the result must be without secrets.
 
     Trackio gets a project for the experiment, a group for each row, and a run for each seed. Raises
-    UserError if copying fails.
+    UserError if copying fails. Copied runs are marked by empty files in the folder `home`/trackio.
     """
     copied = home / "trackio"
     copied.mkdir(parents=True, exist_ok=True)

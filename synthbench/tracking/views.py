@@ -28,9 +28,9 @@ RUNS_MOST = 500
 class View:
     """One saved view of the runs with the tags `tags`, named "title: name" in the UI's menu.
 
-    `settings` and `metrics` are the table's columns. The parallel coordinates show `coordinates` (settings
-    that name a run's row) and `charts` (metrics); the first `CHARTS_MOST` of `charts` also get a bar chart
-    each. The sections of the metrics `others` are collapsed.
+    `settings` and `metrics` are the table's columns. The parallel-coordinates plot shows `coordinates`
+    (settings that name a run's row) and `charts` (metrics); the first `CHARTS_MOST` of `charts` also get a
+    bar chart each. The sections of the metrics `others` are collapsed.
     """
 
     name: str
@@ -44,7 +44,7 @@ class View:
 
     @property
     def tag(self) -> tuple[str, str]:
-        """The experiment's tag that stores the view."""
+        """The experiment's tag (key, value) that stores the view."""
         state = base64.b64encode(zlib.compress(json.dumps(self._state()).encode(), 9)).decode()
         envelope = {
             "name": f"{self.title}: {self.name}",

@@ -23,9 +23,10 @@ class LoRA(BaseModel):
 
 
 def with_adapters(model: "SentenceTransformer", settings: LoRA, seed: int) -> "SentenceTransformer":
-    """Return the model with adapters as its only trainable weights; `seed` governs their initial weights.
+    """Add adapters to the model's transformer, freeze the transformer's own weights, and return the model.
 
-    Raises UserError if peft is not installed, or the model has no transformer.
+    `seed` governs the adapters' initial weights. Layers after the transformer stay trainable. Raises
+    UserError if peft is not installed, or if the model has no transformer.
     """
     try:
         from peft import LoraConfig, TaskType, get_peft_model

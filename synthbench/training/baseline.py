@@ -1,4 +1,4 @@
-"""Baselines without a model."""
+"""Baselines that train nothing: word overlap, or a constant score."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from synthbench.base.frozen import Constant, WithConstants, added_field
-from synthbench.data.conversions import thresholds
+from synthbench.data.conversions import thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
@@ -43,11 +43,11 @@ class BiEncoder(TrainingSettings, WithConstants):
         None,
         description="for losses with in-batch negatives: no text occurs in two records of a batch, where "
         "it would be a false negative; records that fit into no batch of an epoch are left to "
-        "the next. Default: true for these losses",
+        "the next epoch. Default: true for these losses",
     )
     lora: LoRA | None = added_field(
         None,
-        description="LoRA: train adapters only; null: all weights",
+        description="LoRA: in the transformer, train only adapters; null: all weights",
     )
 
     @model_validator(mode="before")
@@ -94,11 +94,11 @@ class BiEncoder(TrainingSettings, WithConstants):
         return self
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return {"teacher": True} for margin-mse, whose teacher is a cross-encoder with a trained head."""
+        """Return {"teacher": True} for margin-mse, whose teacher needs a trained head; else {}."""
         return {} if self.loss is None or self.loss.name != "margin-mse" else {"teacher": True}
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the score thresholds for positives and hard negatives, if the loss uses such."""
+        """Return the score thresholds for positives and hard negatives; {} if the loss uses none."""
         kind = RecordKind.SCORED_PAIR if self.loss is None else self.loss.record_kind
         names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
         return thresholds(*names.get(kind, ()))
@@ -109,11 +109,16 @@ class BiEncoder(TrainingSettings, WithConstants):
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why the loss can't learn from records of this kind, "" if it can."""
-        return "" if self.loss is None else self.loss.obstacle(kind)
+        if self.loss is None:
+            return why_impossible(kind, RecordKind.SCORED_PAIR)
+        return self.loss.obstacle(kind)
 
     def if_unscored(self) -> str:
-        """Return the error message for triplets without scores; "" if the loss needs none."""
-        return "" if self.loss is None else self.loss.if_unscored
+        """Return the error message for triplets without scores; "" if the loss needs no scores.
+
+        The message has the slot {missing}.
+        """
+        return "" if self.loss is None else self.loss.if_unscored()
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -127,15 +132,16 @@ class BiEncoder(TrainingSettings, WithConstants):
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of texts per record that the loss reads."""
+        """The number of texts per record that the loss reads; for rankings, a usual number."""
         if self.loss is None:
             return 2
         return {"triplet": 3, "sentence": 1, "ranking": USUAL_LIST}.get(self.loss.record_kind, 2)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", converted to the loss's kind.
+        """Train on all records with split "train", converted to the loss's kind, and save the encoder.
 
-        Raises UserError without records, or if the base can't be found.
+        Raises UserError without records, if records can't be converted, if the base can't be found, or as
+        `fit` does.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model

@@ -27,12 +27,12 @@ class Checkpoints:
         return self.folder / f"{_PREFIX}{step}"
 
     def steps(self) -> list[int]:
-        """Return the steps of all checkpoints, valid or not, in order."""
+        """Return the steps of all checkpoints, valid or not, in ascending order."""
         found = (path.name.removeprefix(_PREFIX) for path in self.folder.glob(f"{_PREFIX}*"))
         return sorted(int(step) for step in found if step.isdecimal())
 
     def complete(self, step: int) -> None:
-        """Mark a checkpoint as complete, with its files' checksums, once they are on the disk."""
+        """Flush a checkpoint's files to the disk, then mark it as complete with their checksums."""
         sync_tree(self.path(step))
         sync_folder(self.folder)
         write_atomically(self.path(step) / _MARKER, json.dumps(self._checksums(step), indent=1) + "\n")
@@ -63,7 +63,7 @@ class Checkpoints:
         return history
 
     def curves_so_far(self) -> tuple[tuple[int, str, float], ...]:
-        """Return the curves up to the newest checkpoint; empty before the first.
+        """Return the points of `curves` up to the newest complete checkpoint; () before the first.
 
         Another process may write and delete checkpoints meanwhile; deleted ones are skipped.
         """

@@ -9,10 +9,10 @@ from synthbench.base.errors import UserError
 
 
 def checkpoint_activations(model: nn.Module) -> None:
-    """Let all transformers in the model recompute activations in the backward pass.
+    """Let all transformers that can do so recompute activations in the backward pass.
 
     sentence-transformers' own switch calls the method of transformers by an outdated name. Raises UserError
-    if no layer supports it.
+    if no transformer in the model can.
     """
     transformers = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
     able: list[Any] = [module for module in transformers if module.supports_gradient_checkpointing]

@@ -1,4 +1,4 @@
-"""What happens between the steps of a training: logging, dev scores, checkpoints and pausing."""
+"""Actions between the steps of a training: logging, dev scores, checkpoints and pausing."""
 
 import math
 import time
@@ -104,7 +104,7 @@ class Course(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _dev_score(self) -> float:
-        """Score the model as later evaluations do: own input limit, no dropout; keep the random state."""
+        """Return the dev score, as in evaluations: own input limit, no dropout. Keep the random state."""
         assert self.context.select is not None
         model = self.model
         with isolated(model.device), reading_at_most(model, self.own_length):
@@ -133,6 +133,6 @@ def pause_of(history: History) -> dict[str, Any] | None:
 
 
 def best_of(history: History) -> dict[str, Any] | None:
-    """Return the log entry with the best dev score, the first of equals; None without dev scores."""
+    """Return the log entry with the best dev score, the first of equals; None without finite dev scores."""
     scored = [entry for entry in history if math.isfinite(entry.get(DEV_SCORE, math.nan))]
     return max(scored, key=lambda entry: float(entry[DEV_SCORE]), default=None)

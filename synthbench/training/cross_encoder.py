@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from synthbench.base.frozen import added_field
+from synthbench.data.conversions import why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
@@ -74,11 +75,13 @@ class CrossEncoder(TrainingSettings):
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why the loss can't learn from records of this kind, "" if it can."""
-        return "" if self.loss is None else self.loss.obstacle(kind)
+        if self.loss is None:
+            return why_impossible(kind, RecordKind.SCORED_PAIR)
+        return self.loss.obstacle(kind)
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of sentences read per record; a query counts again with each candidate."""
+        """The number of sentences read per record; a query counts with each candidate of a usual list."""
         return 2 if self.loss is None else 2 * (USUAL_LIST - 1)
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
@@ -88,9 +91,10 @@ class CrossEncoder(TrainingSettings):
         return super().work(doubled, num_dev)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", converted to scored pairs or kept as rankings.
+        """Train on all records with split "train", as scored pairs or rankings, and save the model.
 
-        Raises UserError without records, or if the base can't be found.
+        Raises UserError without records, if records can't be converted, if the base can't be found, or as
+        `fit` does.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model

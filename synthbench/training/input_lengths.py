@@ -16,7 +16,7 @@ def length_of(model: BaseModel) -> int | None:
 
 
 def length_in_training(own_length: int | None, settings: TrainingSettings) -> int | None:
-    """Return the input limit in training, in tokens; None if the model has no limit."""
+    """Return the lower of `max_length` and the model's own limit, in tokens; None if the model has none."""
     return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 

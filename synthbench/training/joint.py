@@ -78,7 +78,10 @@ def dropout_seed(seed: int) -> int:
 
 
 def return_plain_outputs(model: torch.nn.Module) -> None:
-    """Make the model return a plain dict: DistributedDataParallel can't find outputs in other mappings."""
+    """In joint training, make the model return a plain dict.
+
+    DistributedDataParallel can't find outputs in other mappings.
+    """
 
     def plain(_: torch.nn.Module, inputs: object, output: Mapping[str, Any]) -> dict[str, Any]:
         return dict(output)
@@ -90,8 +93,8 @@ def return_plain_outputs(model: torch.nn.Module) -> None:
 class SharedBatches(BatchSampler):
     """The batches of another sampler, each divided into one equal share per process.
 
-    The shares follow one another, and accelerate deals them out to the processes in turn. An epoch leaves
-    out the records that can't be shared equally, fewer than there are processes.
+    The shares follow one another, and accelerate deals them out to the processes in turn. A batch leaves out
+    the records that can't be shared equally, fewer than there are processes.
     """
 
     # accelerate accepts shares of different sizes only from a sampler without a batch size.
@@ -113,7 +116,11 @@ class SharedBatches(BatchSampler):
             yield from (shared[turn * size : (turn + 1) * size] for turn in range(self.num_shares))
 
     def _filled(self, batch: list[int]) -> list[int]:
-        """Return a batch with at least one record per process, adding records of other batches if needed."""
+        """Return a batch with at least one record per process.
+
+        A smaller batch of `DistinctBatches` gets records of other batches. Raises UserError if it stays too
+        small.
+        """
         filled = batch
         if isinstance(self.batches, DistinctBatches):
             filled = self.batches.filled(batch, self.num_shares)
@@ -135,7 +142,7 @@ class SharedBatches(BatchSampler):
 
 
 def shared(batches: type[ShuffledBatches], num_shares: int, dataset: Any, **options: Any) -> SharedBatches:  # noqa: ANN401
-    """Return a data set's batches in shares; `options` are the sampler's; `batch_size` is per share."""
+    """Return a data set's batches in shares; `options`: those of `batches`, with `batch_size` per share."""
     size = options.pop("batch_size") * num_shares
     return SharedBatches(batches(dataset, batch_size=size, **options), num_shares)
 

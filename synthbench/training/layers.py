@@ -56,7 +56,7 @@ class WordHead(nn.Module):
         )
 
     def masked(self, features: dict[str, Any]) -> tuple[dict[str, Tensor], Tensor]:
-        """Return inputs with masked tokens, and the targets, UNMASKED for all other tokens."""
+        """Return inputs with masked tokens, and targets: original ids, but UNMASKED for unmasked tokens."""
         inputs = {name: features[name] for name in _INPUTS if name in features}
         ids = inputs["input_ids"]
         masked, targets = self.masking.torch_mask_tokens(ids.cpu().clone())
@@ -82,7 +82,8 @@ def dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
 def with_projection(model: SentenceTransformer, seed: int, *, training_only: bool) -> SentenceTransformer:
     """Return the model with a new final tanh layer of the model's width (Gao et al. 2021, section 6.3).
 
-    Its weights are normal, drawn with `seed` and the base's `initializer_range`; its biases are 0.
+    Its weights are normal, drawn with `seed`; their standard deviation is the base's `initializer_range`, or
+    0.02. Its biases are 0.
     """
     dimension = model.get_embedding_dimension()
     assert dimension is not None  # a pooling and token embeddings always know it

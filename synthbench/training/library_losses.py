@@ -1,7 +1,7 @@
 """Losses of sentence-transformers by name: the records and models that each needs."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -78,8 +78,8 @@ class LibraryLoss(BaseModel, WithConstants):
         None,
         gt=0,
         le=10,
-        description="temperature that divides similarities. Default: 0.05, for gist 0.01, for "
-        "kl-divergence 1",
+        description="temperature that divides similarities, except for cosine, margin-mse and distillation. "
+        "Default: 0.05, for gist 0.01, for kl-divergence 1",
     )
     label_temperature: float | None = added_field(
         None,
@@ -106,10 +106,10 @@ class LibraryLoss(BaseModel, WithConstants):
         None,
         description="for a sparse encoder: weights of SPLADE's regulariser",
     )
-    dimensions: tuple[int, ...] = Field(
+    dimensions: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (),
-        description="Matryoshka: also compute the loss on vectors cut to these dimensions, such as [384, "
-        "128, 64]",
+        description="Matryoshka: compute the loss on vectors cut to each of these dimensions, such as [384, "
+        "128, 64]; name the full dimension, too. Not for cached losses and distillation",
     )
 
     @field_validator("dimensions", mode="before")
@@ -150,7 +150,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the default temperatures of the settings that are null."""
+        """Return the defaults of the temperatures that are null."""
         found: dict[str, Constant] = {}
         if self.temperature is None and self.name in DIVIDED:
             first = 1.0 if self.name == "kl-divergence" else 0.05 if self.guide is None else 0.01
@@ -212,7 +212,7 @@ class LibraryLoss(BaseModel, WithConstants):
     def obstacle(self, kind: RecordKind) -> str:
         """Return why the loss can't learn from records of this kind, naming losses that can; "" if it can."""
         why = why_impossible(kind, self.record_kind)
-        if kind == RecordKind.RANKING and self.if_unscored:
+        if kind == RecordKind.RANKING and self.if_unscored():
             return f"loss {self.name}: rankings have grades, no teacher's scores; set `learns_from: ranking`"
         if not why:
             return ""
@@ -225,9 +225,8 @@ class LibraryLoss(BaseModel, WithConstants):
         fit = [name for name, each in wanted.items() if not why_impossible(kind, each)]
         return f"loss {self.name}: {why}; losses that fit {kind} records: {', '.join(fit)}"
 
-    @property
     def if_unscored(self) -> str:
-        """The error message for triplets without scores, with the slot {missing}; "" if none are needed."""
+        """Return the message for triplets without scores, with the slot {missing}; "" if none are needed."""
         if self.name not in OF_LISTS or self.record_kind != RecordKind.TRIPLET or self.teacher is not None:
             return ""
         return UNSCORED.format(name=self.name, others=", or set `teacher`" * (self.name == "margin-mse"))
@@ -238,19 +237,19 @@ class LibraryLoss(BaseModel, WithConstants):
         return {name: value for model in models for name, value in model.fingerprint().items()}
 
     def objective(self, context: "TrainingContext") -> Objective:
-        """Return the objective; guide and teacher are loaded when its loss is built."""
+        """Return the objective; models that the loss uses are loaded when the loss is built."""
         return Objective(
             self.record_kind,
             lambda model: self._module(model, context),
             takes_several=self.record_kind is RecordKind.TRIPLET,
-            if_unscored=self.if_unscored,
+            if_unscored=self.if_unscored(),
         )
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
         """Return the table with the column `label`, if the loss needs one.
 
-        The column holds the data sets' temperatures, the scores of triplets, or the teacher's labels. Raises
-        UserError if records differ in their number of negatives.
+        The column holds the data sets' temperatures, the triplets' own scores, or labels that the teacher
+        computes here. Raises UserError if records differ in their number of negatives.
         """
         import pyarrow as pa
 
@@ -298,6 +297,11 @@ class LibraryLoss(BaseModel, WithConstants):
             return search_loss(CLASSES[self.name], model, self.sparsity, **self._options())
         loss: nn.Module = self._plain(model, context)
         if self.dimensions:
+            width, largest = model.get_embedding_dimension(), max(self.dimensions)
+            if width is not None and largest > width:
+                raise UserError(
+                    f"loss.dimensions: {largest} is more than the model's {width}; name at most {width}"
+                )
             return losses.MatryoshkaLoss(model, loss, list(self.dimensions))
         return loss
 
@@ -337,7 +341,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
 
     def _options(self) -> dict[str, Any]:
-        """Return the temperatures as arguments of sentence-transformers' loss."""
+        """Return the temperatures as arguments of sentence-transformers' loss; {} if it takes none."""
         if self.name == "kl-divergence":
             return {
                 "student_temperature": self._temperature,

@@ -27,8 +27,9 @@ class ListLoss(BaseModel):
     """A loss of sentence-transformers on the grades of a query's candidates, with its default options.
 
     lambda compares pairs of candidates, weighted by how much a swap changes nDCG; rank-net weights all pairs
-    equally. list-net compares the softmaxes of grades and scores. list-mle takes the likelihood of the order
-    by grades. In p-list-mle the first ranks count more. adr-mse compares ranks.
+    equally. list-net compares the softmaxes of grades and scores. list-mle maximises the likelihood of the
+    order by grades; p-list-mle also gives the first ranks more weight. adr-mse is the squared difference of
+    the ranks by grades and by scores; the first ranks count more.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -66,7 +66,8 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
     CPU, with the same weights as an uninterrupted one. A paused training resumes in the same way; at the
     pause, the model has the weights and the dev score of the last step. If several processes share a
     training, the first returns the summary, the others an empty one. Raises UserError if the loss diverges,
-    if there are too few records, or if the device or the model can't compute as the settings say.
+    if there are fewer records than processes, if the device or the model can't compute as the settings say,
+    or if the checkpoint of the best dev score was damaged meanwhile.
     """
     check_precision(settings.precision, job.model.device)
     check_precision(settings.base.precision, job.model.device, "base.precision")
@@ -127,7 +128,7 @@ def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingConte
 
 
 def _report_left_out(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> None:
-    """Report how many records an epoch leaves out because they share texts with others."""
+    """Report how many records the first epoch leaves out because they share texts with others."""
     if not issubclass(job.batches, DistinctBatches):
         return
     data = Dataset(job.table, fingerprint="training")
@@ -140,7 +141,10 @@ def _report_left_out(job: TrainingJob, settings: TrainingSettings, context: Trai
 
 
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
-    """Return the step to resume from, of this training or of a paused earlier one; None: from the start."""
+    """Return the step to resume from, of this training or of a paused earlier one; None: from the start.
+
+    The checkpoints of a paused one are copied to this training's folder.
+    """
     step = _last_usable(checkpoints, context.progress)
     paused = context.resume / _PAUSED_FOLDER if context.resume is not None else None
     # A training that paused after its last step has no checkpoint.
@@ -223,7 +227,7 @@ def _trainer(
 
 
 def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
-    """Yield the callback that raises SPLADE's regulariser weight; the library would add it and warn."""
+    """Yield the callback that raises SPLADE's regulariser weight; else the library adds it and warns."""
     if isinstance(loss, SpladeLoss):
         yield SpladeRegularizerWeightSchedulerCallback(loss)
 
@@ -269,9 +273,11 @@ def _arguments(
 
 
 def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
-    """Return {"prompts": column -> prompt}, {} without any; positives, negatives, candidates are passages.
+    """Return {"prompts": column -> prompt}; {} without prompts.
 
-    ColBERT's checkpoints have prefixes for queries and passages. Search uses them, so training does, too.
+    Sentences, anchors and queries get the query prompt; positives, negatives and candidates the passage
+    prompt. ColBERT's checkpoints have prefixes for queries and passages. Search uses them, so training does,
+    too.
     """
     prompts = settings.base.prompts
     if prompts is None:

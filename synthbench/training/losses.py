@@ -18,6 +18,7 @@ from torch import Tensor, distributed, nn
 from torch.nn.functional import cross_entropy, log_softmax
 from torch.utils.checkpoint import checkpoint
 
+from synthbench.training import joint
 from synthbench.training.layers import UNMASKED, WordHead
 from synthbench.training.teaching import TrainingRecords
 
@@ -29,7 +30,8 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
 
     Columns are anchor, positive and, optionally, hard negatives. With a single column, each sentence is its
     own positive, under another dropout mask. The batch spans all processes. Labels, of shape (anchors,), are
-    the anchors' row numbers in `records`; without `records` they are not read.
+    the anchors' row numbers in `records`, which may hold temperatures, masks and soft labels. Without
+    `records`, labels are not read.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
-        """Return the mean loss of `reps`, embeddings by column and chunk; `with_backward` sets gradients."""
+        """Return the mean loss of `reps`, embeddings by column and chunk; `with_backward`: add gradients."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
         facts = batch_facts(labels, len(candidates), self.scale, self.records)
@@ -206,7 +208,7 @@ def batch_facts(
     """Return scale, masks and labels for this process's anchors and the candidates of all processes.
 
     `rows`, of shape (anchors,), are the anchors' row numbers in `records`. `num_columns` is the number of
-    candidate columns; the first has the positives.
+    candidate columns; the first has the positives. Without `rows` or `records`, only the scale is set.
     """
     if rows is None or records is None:
         return BatchFacts(scale)
@@ -232,9 +234,9 @@ def batch_facts(
 
 def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
     """Return the row numbers in `records` of all processes, and the position of this process's first one."""
-    if not (distributed.is_available() and distributed.is_initialized()):
+    if joint.num_processes() == 1:
         return rows.cpu(), 0
-    gathered = [torch.empty_like(rows) for _ in range(distributed.get_world_size())]
+    gathered = [torch.empty_like(rows) for _ in range(joint.num_processes())]
     distributed.all_gather(gathered, rows.contiguous())
     return torch.cat(gathered).cpu(), distributed.get_rank() * len(rows)
 
@@ -248,7 +250,7 @@ def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
 
 def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
     """Return the columns joined over all processes, with gradients, and this process's first row in them."""
-    if not (distributed.is_available() and distributed.is_initialized()):
+    if joint.num_processes() == 1:
         return list(columns), 0
     return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])
 

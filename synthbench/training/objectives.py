@@ -96,11 +96,11 @@ def training_table(
     Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
     Each data set's records are taken `weights` times; 1.5: all once, and half of them again, drawn by ids.
-    If there are `temperatures` (one per data set) or records with several negatives, two columns have each
-    record's number of negatives and its temperature. A further column has the teacher's scores if the
-    objective uses them. Rankings become a query, their candidates (a column each, or one column of lists)
-    and, as labels, their grades. Raises UserError if data can't be converted, if nothing is left, if a
-    triplet lacks needed scores, or if `_lists` can't take the rankings.
+    If there are `temperatures` (one per data set) or records with several negatives, further columns hold the
+    further negatives, each record's number of negatives, and its temperature (NaN: none). Another column has
+    the teacher's scores if the objective uses them. Rankings become a query, their candidates (a column each,
+    or one column of lists) and, as labels, their grades. Raises UserError if data can't be converted, if no
+    record has split "train", if a triplet lacks needed scores, or if the loss can't take the rankings.
     """
     import pyarrow as pa
 
@@ -187,7 +187,7 @@ def _lists(parts: Sequence["pa.Table"], *, of_any_length: bool) -> "pa.Table":
 
 
 def _num_negatives(part: "pa.Table") -> int:
-    """Return the largest number of negatives of any record."""
+    """Return the largest number of negatives of any record; 1 without records."""
     import pyarrow.compute as pc
 
     if FURTHER not in part.column_names or not part.num_rows:
@@ -196,7 +196,7 @@ def _num_negatives(part: "pa.Table") -> int:
 
 
 def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
-    """Return columns `names`, further negatives ("" if fewer), number of negatives, temperature."""
+    """Return the columns `names`, further negatives ("" if missing), number of negatives, temperature."""
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows

@@ -17,8 +17,8 @@ class Sparsity(BaseModel):
     """SPLADE's regulariser, which makes vectors sparse: its weights for queries and passages.
 
     Each weight multiplies the sum over vocabulary words of the squared mean value in the batch's vectors
-    (FLOPS, Paria et al. 2020, arXiv 2004.05665), and rises quadratically from 0 over the first third of the
-    steps (Formal et al. 2021, arXiv 2109.10086, section 4, where they are lambda_q and lambda_d).
+    (FLOPS, Paria et al. 2020, arXiv 2004.05665). The weights rise quadratically from 0 over the first third
+    of the steps (lambda_q and lambda_d in Formal et al. 2021, arXiv 2109.10086, section 4).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -28,7 +28,7 @@ class Sparsity(BaseModel):
 
 
 def search_loss(name: str, model: Any, sparsity: Sparsity | None, **options: float) -> "nn.Module":  # noqa: ANN401
-    """Return the loss for a sparse or late-interaction encoder; `name` is the dense loss's class."""
+    """Return the loss for a sparse or late-interaction encoder; `name`: class name of the dense loss."""
     from sentence_transformers.multi_vector_encoder import losses as of_tokens
     from sentence_transformers.sparse_encoder import losses as of_words
 

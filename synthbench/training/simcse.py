@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError
 from synthbench.base.frozen import Constant, WithConstants, added_field
-from synthbench.data.conversions import Thresholds, thresholds
+from synthbench.data.conversions import Thresholds, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
@@ -177,6 +177,10 @@ class SimCSE(TrainingSettings, WithConstants):
             if self.mlm_weight
             else ""
         )
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why records of this kind can't become those of `learns_from`, "" if they can."""
+        return why_impossible(kind, RecordKind(self.learns_from))
 
     def if_unscored(self) -> str:
         """Return the error message for triplets without scores; "" without soft labels."""

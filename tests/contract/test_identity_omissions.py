@@ -294,6 +294,9 @@ CASES: Mapping[str, tuple[BaseModel, object, str, object]] = {
     ),
     "a source as pairs": (SOURCE_TYPES["sandbox"](**PAIRS, **{"as": "pair"}), Thresholds, "high", 0.8),
     "a source as triplets": (SOURCE_TYPES["sandbox"](**PAIRS, **{"as": "triplet"}), Thresholds, "low", 0.2),
+    "rankings as pairs": (
+        SOURCE_TYPES["sandbox"](**{**PAIRS, "sandbox": "rankings", "as": "pair"}), Thresholds, "high", 0.8,
+    ),
     "candidates": (
         SOURCE_TYPES["sandbox"](**{**PAIRS, "sandbox": "rankings"}), sandbox_source, "NUM_CANDIDATES", 10,
     ),

@@ -68,10 +68,10 @@ def test_runtime_settings_do_not_change_the_experiments_identity(project: Projec
 
 
 def test_request_settings_of_an_llm_do_not_change_the_experiments_identity(project: Project) -> None:
-    assert [_is_runtime(f"llm.{key}=1") for key in ("budget_usd", "offline", "batch", "timeout")] == [
-        True
-    ] * 4
-    assert [_is_runtime(f"llm.{key}=1") for key in ("model", "name", "price.input", "noise")] == [False] * 4
+    for llm in ("llm", "llms.a"):
+        assert all(_is_runtime(f"{llm}.{key}=1") for key in ("budget_usd", "offline", "batch", "timeout"))
+        assert not any(_is_runtime(f"{llm}.{key}=1") for key in ("model", "name", "price.input", "noise"))
+    assert not _is_runtime("llms.batch={endpoint: sandbox}")
 
 
 def test_a_profile_is_shown_unless_it_changes_only_the_runtime(project: Project) -> None:

@@ -252,6 +252,15 @@ def backend(asking: ExperimentFile, folder: Path) -> Iterator[ServedBackend]:
         yield ServedBackend(llm.endpoint(replace(llm.settings.address(), door=door)), Lines().say)
 
 
+def test_a_server_starts_though_another_process_deletes_old_logs(
+    asking: ExperimentFile, notes: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "gone.log").symlink_to(tmp_path / "nothing")
+    with backend(asking, tmp_path) as server:
+        wait_until(lambda: server.address_if_ready() is not None)
+
+
 def test_a_server_that_died_is_restarted_by_the_next_stage(
     asking: ExperimentFile, notes: Path, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, List, cast  # noqa: UP035
 
 import pytest
 from small_experiment import Project, artifact
@@ -179,6 +179,18 @@ def test_plan_knows_nothing_of_a_function_that_fails_on_made_up_sentences() -> N
     assert endless().asks({"texts": 10}) is None
 
 
+def test_plan_expects_no_negative_number_of_requests_and_records() -> None:
+    @method
+    def of_few(texts: list[str], llm: LLM) -> Iterator[Pair]:
+        for text, answer in zip(texts, llm.ask(texts[: 10 - len(texts)]), strict=False):
+            if answer:
+                yield Pair(anchor=text, positive=answer)
+
+    amount = of_few().asks({"texts": 1000})
+    assert amount is not None
+    assert (amount.num_requests, of_few().expected({"texts": 1000}).num_records) == (0, 0)
+
+
 def test_parameters_are_sources_llm_and_settings() -> None:
     @method(version=3, tokens_per_answer=200)
     def mixed(
@@ -191,6 +203,12 @@ def test_parameters_are_sources_llm_and_settings() -> None:
     assert mixed.source_roles == {"gold": RecordKind.SCORED_PAIR}
     assert mixed.optional_source_roles == {"texts": RecordKind.SENTENCE}
     assert (list(mixed.model_fields), mixed.uses_llm) == (["words"], False)
+
+    @method
+    def listing(texts: list[str], words: List, more: list) -> Iterator[Pair]:  # type: ignore[type-arg]  # noqa: UP006
+        yield from ()
+
+    assert list(listing.model_fields) == ["words", "more"]
 
 
 def test_a_function_whose_types_say_too_little_is_refused() -> None:

@@ -8,7 +8,7 @@ from small_experiment import Project
 from wording import refused, worded
 
 import synthbench
-from synthbench.plugins.files import ALLOWED
+from synthbench.plugins.files import ALLOWED, allow_code, may_run_code
 
 METHOD = '''\
 from synthbench.api import Method, Pair, RecordKind, Unit
@@ -70,6 +70,15 @@ def test_an_experiments_code_runs_only_with_the_users_permission(project: Projec
     assert not (project.folder / "ran").exists()
     assert project.call(command, "small.yaml", "--allow-code").code == 0
     assert (project.folder / "ran").exists()
+
+
+def test_a_folder_whose_path_would_read_as_two_cannot_be_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(ALLOWED, raising=False)
+    with refused(f"a{os.pathsep}b", ALLOWED):
+        allow_code(tmp_path / f"a{os.pathsep}b")
+    assert not may_run_code()
 
 
 def test_plan_and_run_name_the_file_that_runs(project: Project) -> None:

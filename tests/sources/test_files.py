@@ -15,6 +15,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.reading import score_of
 from synthbench.data.records import RecordKind
 from synthbench.sources.description import Roots
+from synthbench.sources.files import num_rows
 from synthbench.sources.models import FileSource
 
 SKIP = "`skip_blank: true` leaves out rows with a blank text"
@@ -379,3 +380,24 @@ def test_rankings_with_candidate_rows_get_a_hint_on_columns(tmp_path: Path) -> N
     found = faults(tmp_path, "WikiQA-dev.tsv", WIKIQA, kind=RecordKind.RANKING)
     hint = "if a row is one candidate, give columns: {query: ..., candidate: ..., grade: ...}"
     assert found[-1] == f"WikiQA-dev.tsv: {hint}"
+
+
+@pytest.mark.parametrize(("content", "number"), [("", 0), ("a\tb\n", 0), ("a\tb\nc\td\n", 1)])
+def test_a_file_with_a_header_has_no_less_than_0_rows(tmp_path: Path, content: str, number: int) -> None:
+    (tmp_path / "own.tsv").write_text(content, encoding="utf-8")
+    assert num_rows(tmp_path / "own.tsv", has_header=True) == number
+
+
+def test_a_class_whose_rows_are_all_blank_is_not_compared_with_other_reasons(tmp_path: Path) -> None:
+    text = "score\tsentence1\tsentence2\nyes\ta\tb\nno\t \tc\n"
+    settings = {**KINDS, "scores": {"yes": 1.0, "no": 0.0}, "skip_blank": True}
+    (fault,) = faults(tmp_path, "own.tsv", text, **settings)
+    worded(fault, "own.tsv", "scores.no")
+    assert "blank text" not in fault
+
+
+def test_a_row_may_have_no_scores_of_a_teacher(tmp_path: Path) -> None:
+    row = {"anchor": "a", "positive": "b", "negative": "c"}
+    text = "".join(json.dumps({**row, "scores": scores}) + "\n" for scores in ([2.0, 1.0], []))
+    settings = {"kind": RecordKind.TRIPLET, "columns": {"scores": "scores"}}
+    assert load(tmp_path, "own.jsonl", text, **settings).column("scores") == [[2.0, 1.0], []]

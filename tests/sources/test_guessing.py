@@ -204,6 +204,47 @@ def test_few_pairs_are_said_to_show_large_differences_only(tmp_path: Path) -> No
     assert "above 5.0 points" in tested.findings[-1]
 
 
+@pytest.mark.parametrize(
+    ("role", "given", "points"),
+    [
+        ("test", {}, "10.0"),
+        ("test", {"where": {"llm": "x"}}, "14.1"),
+        ("test", {"where": {"llm": ["x", "y"], "number": 1}}, "20.0"),
+        ("test", {"columns": {"subset": "llm"}, "subsets": ["x"]}, "14.1"),
+        ("test", {"sample": {"size": 64}}, "12.5"),
+        ("gold", {"sample": {"size": 64}}, "18.3"),
+    ],
+)
+def test_only_pairs_that_the_source_reads_show_differences(
+    tmp_path: Path, role: str, given: dict[str, Any], points: str
+) -> None:
+    """100 of 120 pairs have a score: 50 of LLM x, 50 of LLM y; a quarter of them has the number 1."""
+    rows = [
+        [*pair[:2], "" if row >= 100 else pair[2], "xy"[row % 2], str(row % 4 // 3)]
+        for row, pair in enumerate(_pairs(["0", "2", "5"], 120))
+    ]
+    header = ["a", "b", "score", "llm", "number"]
+    found = guess(_table(tmp_path / "pairs.csv", header, rows), role, given)
+    assert f"above {points} points" in found.findings[-1]
+
+
+def test_pairs_of_classes_without_a_score_show_no_difference(tmp_path: Path) -> None:
+    path = _table(tmp_path / "pairs.csv", ["a", "b", "label"], _pairs(["yes", "no", "?"], 300))
+    found = guess(path, "test", {"scores": {"yes": 1, "no": 0}})
+    assert "above 7.1 points" in found.findings[-1]
+
+
+def test_gold_with_too_few_scored_or_chosen_pairs_is_refused(tmp_path: Path) -> None:
+    header = ["a", "b", "score", "llm"]
+    rows = [[*pair, "x" if row < 10 else "y"] for row, pair in enumerate(_pairs(["0", "1", "2"], 200))]
+    path = _table(tmp_path / "pairs.csv", header, rows)
+    with refused("pairs.csv", "10 pairs are too few"):
+        guess(path, "gold", {"where": {"llm": "x"}})
+    unscored = [[*row[:2], row[2] if number < 20 else "", row[3]] for number, row in enumerate(rows)]
+    with refused("pairs.csv", "20 pairs are too few"):
+        guess(_table(path, header, unscored), "gold")
+
+
 def test_gold_with_a_test_set_of_its_own_may_be_small(tmp_path: Path) -> None:
     path = _table(tmp_path / "pairs.csv", ["a", "b", "score"], _pairs(["0", "2", "5"], 12))
     assert len(guess(path, "gold", others=("test",)).findings) == 1
@@ -278,8 +319,8 @@ def test_of_several_candidates_one_with_a_usual_name_is_taken_and_the_others_are
 
 def test_gold_of_one_class_of_unknown_classes_or_of_too_few_pairs_is_refused(tmp_path: Path) -> None:
     header = ["a", "b", "label"]
-    for only in ("1", "duplicate"):
-        with refused("pairs.csv", "all 150 pairs", f"score {1}"):
+    for only, score in (("1", 1), ("duplicate", 1), ("no", 0)):
+        with refused("pairs.csv", "all 150 pairs", f"score {score}"):
             guess(_table(tmp_path / "pairs.csv", header, _pairs([only])), "gold")
     with refused("pairs.csv", "HS, NS, SS", "scores: {"):
         guess(_table(tmp_path / "pairs.csv", header, _pairs(["HS", "NS", "SS"])), "gold")

@@ -2,6 +2,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from hub_cache import tiny_bert
 from wording import refused, worded
 
 from synthbench.models.cards import languages_of
@@ -68,7 +69,18 @@ def test_test_sentences_in_other_data_are_found(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_here_is_said(tmp_path: Path) -> None:
     found = list(look({"gold": guess(_pairs(tmp_path / "pairs.csv"), "gold")}, "unheard-of/model"))
-    assert any("unheard-of/model, which is not on this machine" in line for line in found)
+    assert found[-1].startswith("lengths and language: ")
+    assert found[-1].endswith("unheard-of/model is not on this machine")
+
+
+def test_a_tokenizer_that_cant_be_loaded_is_said(tmp_path: Path) -> None:
+    base = tmp_path / "bert"
+    tiny_bert(base)
+    (base / "tokenizer.json").write_text("{}", encoding="utf-8")
+    (base / "README.md").write_text("---\nlanguage: en\n---\n", encoding="utf-8")
+    found = list(look({"gold": guess(_pairs(tmp_path / "pairs.csv"), "gold")}, str(base)))
+    assert found[-1].startswith("lengths: ")
+    assert f"{base}: its tokenizer can't be loaded" in found[-1]
 
 
 def test_texts_in_a_language_that_the_base_lacks_are_refused(tmp_path: Path) -> None:

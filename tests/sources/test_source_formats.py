@@ -66,6 +66,19 @@ def test_an_importer_refuses_other_formats(poem: Path) -> None:
         PoemFile().write(data, poem)
 
 
+def test_an_importer_that_returns_no_records_is_reported(poem: Path) -> None:
+    poem.write_text("", encoding="utf-8")
+    with refused("poem.txt", "poems"):
+        formats.import_in_format(poem, "poem", None, None)
+
+
+def test_a_hint_skips_importers_that_cant_be_loaded(poem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "no_such_module:Importer", "synthbench.importers")
+    offered = {"broken": (broken,), **plugin_loading.offered("importers")}
+    monkeypatch.setattr(plugin_loading, "offered", lambda group: offered)
+    assert "--format poem" in formats.format_hint(["verse"])
+
+
 def test_ten_faults_of_a_file_are_shown_and_the_others_counted(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"\xff\n" * 12)
     with refused("bad.txt:10", "2 more"):

@@ -1,18 +1,22 @@
 """Data checks before training."""
 
 from pathlib import Path
+from typing import Any
 
 import fakes
+import numpy as np
 import pytest
 from fake_stages import Data, run_job
 from fakes import Base, FakeEvaluator, FakeTrainer, work_done
 from wording import refused, worded
 
 from synthbench.config.experiment import PrepareStep
+from synthbench.engine.artifacts import read_json
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
+from synthbench.plugins.model_contracts import Evaluation
 from synthbench.preparing.drops import Length
-from synthbench.stages.evaluation import Evaluate
+from synthbench.stages.evaluation import SCORES_FILE, Evaluate, Scores
 from synthbench.stages.preparation import Prepare
 from synthbench.stages.training import Train
 from synthbench_pairs import Pairs
@@ -76,3 +80,33 @@ def test_a_trainer_or_evaluator_that_returns_none_is_reported_in_one_line(
     assert told == "mine: `evaluate` must return Evaluation; it returned None"
     (told,) = run_job(store, Stage(Train("fake", TRAINER, 1), {"data:gold": ONE_CLASS})).error
     assert told == "fake: `train` must return TrainingSummary; it returned 0.5"
+
+
+@pytest.mark.parametrize(
+    ("scores", "main_score", "fault"),
+    [
+        ({"value": 0.5}, "mean", "`main_score` must be the name of a score: value; it is 'mean'"),
+        ({"value": "high"}, "value", "the score 'value' must be a number; it is 'high'"),
+        ({"value": np.float32(0.5)}, "value", None),
+    ],
+)
+def test_an_evaluators_scores_are_numbers_and_the_main_score_is_one_of_them(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    scores: dict[str, Any],
+    main_score: str,
+    fault: str | None,
+) -> None:
+    training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS})
+    evaluating = Stage(Evaluate("mine", FakeEvaluator()), {"model": training, "task": ONE_CLASS})
+    fakes.install(monkeypatch)
+    for stage in (ONE_CLASS, training):
+        run_job(store, stage)
+    number: Any = np.int64(3)
+    result = Evaluation(scores, main_score, number)
+    monkeypatch.setattr(FakeEvaluator, "evaluate", lambda *_: result)
+    outcome = run_job(store, evaluating)
+    assert outcome.error == (() if fault is None else (f"mine: {fault}",))
+    if fault is None:
+        found = read_json(store.folder(evaluating.identity) / SCORES_FILE, Scores)
+        assert (found["scores"], found["num_items"]) == ({"value": 0.5}, 3)

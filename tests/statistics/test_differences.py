@@ -48,6 +48,13 @@ def test_pairs_are_matched_by_seed_not_position() -> None:
     assert found.p_value == pytest.approx(ttest_rel((0.5, 0.7, 0.6), (0.4, 0.6, 0.4)).pvalue)
 
 
+def test_rows_of_unknown_seeds_cant_be_paired() -> None:
+    row = SeedScores((0.5, 0.7, 0.6))
+    for other in (row, sample(0.5, 0.7, 0.6)):
+        with pytest.raises(ValueError, match="unknown ones"):
+            over_seeds(row, other, is_paired=True)
+
+
 @pytest.mark.parametrize("other", [(0, 1), (0, 1, 2, 3), (0, 1, 3)])
 def test_rows_of_different_seeds_cant_be_paired(other: tuple[int, ...]) -> None:
     values = (0.5, 0.7, 0.6, 0.9)

@@ -179,6 +179,26 @@ def test_a_failing_tracker_is_reported_once_and_causes_no_delay(
     ]
 
 
+def test_after_an_unforeseen_error_the_live_runs_are_still_marked_at_the_end(
+    tracker: MlflowTracker, names: LiveNames, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, again = [unfinished(make_run("gold", 0), 2)], threading.Event()
+
+    def so_far() -> list[tuple[RunResult, bool]]:
+        if asked:
+            return [asked.pop()]
+        if said:
+            again.set()
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(live_worker, "SECONDS_BETWEEN_UPDATES", 0.01)
+    said: list[str] = []
+    with live_tracking(tracker, names, so_far, said.append):
+        assert again.wait(30)
+    assert said == ["curves are not tracked while the run goes on: ZeroDivisionError: a bug"]
+    assert {run.info.status for run in runs_of(tracker, names).values()} == {"KILLED"}
+
+
 def test_finished_cells_and_curves_are_read_from_a_half_computed_store(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

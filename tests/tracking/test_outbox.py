@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from disks import Disk, flip
@@ -76,6 +77,31 @@ def test_an_incomplete_entry_is_ignored(
     assert kept.waiting() == [whole]
     kept.remove(whole)
     assert not (kept.home / "untracked").exists()
+
+
+@pytest.mark.parametrize("num_renames", [0, 1])
+def test_a_kill_while_an_entry_is_replaced_loses_no_result(
+    kept: Outbox,
+    result: ExperimentResult,
+    report_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    num_renames: int,
+) -> None:
+    folder = kept.add(result, report_folder)
+    renames = iter([Path.rename] * num_renames)
+
+    def rename(source: Path, target: Path) -> Path:
+        return next(renames, _killed)(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Path, "rename", rename)
+        kept.add(result, report_folder)
+
+    (waiting,) = kept.waiting()
+    assert read_entry(waiting)[0] == result
+    assert kept.add(result, report_folder) == folder
+    assert kept.waiting() == [folder]
+    assert list(kept.folder.iterdir()) == [folder]
 
 
 def test_a_result_in_the_outbox_is_synced_before_its_rename(
@@ -161,7 +187,7 @@ def test_waiting_results_are_recorded_once_by_the_next_command_despite_a_kill(
     assert len(client.search_logged_models([experiment.experiment_id])) == 2
 
 
-def test_damaged_or_refused_results_stay_in_the_outbox_and_block_no_other_result(
+def test_damaged_or_refused_results_stay_in_the_outbox_are_named_and_block_no_other_result(
     tracker: MlflowTracker,
     result: ExperimentResult,
     report_folder: Path,
@@ -180,13 +206,22 @@ def test_damaged_or_refused_results_stay_in_the_outbox_and_block_no_other_result
     )
     (damaged / "items.json").write_text("[", encoding="utf-8")
 
-    assert MlflowTracker(tmp_path / "home").load(f"{result.experiment} again").runs[0].seed == 0
+    said: list[str] = []
+    elsewhere = MlflowTracker(tmp_path / "home", said.append)
+    assert elsewhere.load(f"{result.experiment} again").runs[0].seed == 0
     assert waiting.waiting() == [damaged, refused]
+    of_damaged, of_refused = said
+    assert of_damaged == (
+        f"the result in {damaged} can't be recorded: items.json is damaged; run its experiment again, or"
+        " delete the folder"
+    )
+    assert f"the result in {refused} can't be recorded: " in of_refused
+    assert "'name' exceeds the maximum length" in of_refused
 
 
 def _unreachable(*_: object) -> None:
     raise ConnectionRefusedError(111, "Connection refused")
 
 
-def _killed(*_: object) -> None:
+def _killed(*_: object) -> Any:
     raise Killed

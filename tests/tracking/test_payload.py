@@ -24,6 +24,7 @@ from synthbench.tracking.payload import (
     experiment_tags,
     legal_name,
     legal_texts,
+    live_points,
     run_digest,
     run_name,
     run_points,
@@ -114,6 +115,20 @@ def test_two_evaluators_of_one_test_set_retain_all_scores() -> None:
     assert names[:2] == ["A/sts/s", "A/pairs/s"]
 
 
+def test_two_evaluators_of_one_test_set_have_live_scores_of_their_own() -> None:
+    scored = tuple(
+        TaskScores(task="A", evaluator=name, main_score="s", scores={"s": value}, num_items=1, stage="x")
+        for name, value in (("sts", 0.5), ("pairs", 0.7))
+    )
+
+    points = {point.name: point.value for point in live_points(make_run(scores=scored))}
+
+    assert points == {
+        **{legal_name("score", "A (sts)"): 0.5, legal_name("score", "A (pairs)"): 0.7},
+        **{"A/sts/s": 0.5, "A/pairs/s": 0.7},
+    }
+
+
 def test_shares_of_an_audit_are_tracked_for_each_row() -> None:
     audit = Audit(
         kind=RecordKind.SCORED_PAIR,
@@ -177,3 +192,10 @@ def test_data_figures_and_overlaps_are_tracked() -> None:
         point.name: point.value for point in run_points(make_run(datasets=(dataset,), overlaps=(overlap,)))
     }
     assert points | {"data/x2/distinct_1": 0.5, "overlap/STSb": 0.25} == points
+
+
+def test_an_overlap_without_test_items_is_not_tracked() -> None:
+    counts = {"sharing": {"exact": 0, "normalised": 0}, "whole": {}, "as_pairs": 0, "by_part": {}}
+    overlap = Overlap(task="STSb", items="pairs", num_items=0, **counts)
+
+    assert "overlap/STSb" not in [point.name for point in run_points(make_run(overlaps=(overlap,)))]

@@ -183,8 +183,8 @@ def test_a_loss_on_triplets_says_how_it_takes_rankings() -> None:
 
 
 def test_triplets_without_a_teachers_scores_are_refused() -> None:
-    worded(loss(name="kl-divergence", learns_from="triplet").if_unscored, "{missing}", "score-triplets")
-    assert loss(name="kl-divergence").if_unscored == ""
+    worded(loss(name="kl-divergence", learns_from="triplet").if_unscored(), "{missing}", "score-triplets")
+    assert loss(name="kl-divergence").if_unscored() == ""
 
 
 def test_rankings_without_a_best_candidate_are_refused_with_the_grades_that_triplets_need() -> None:

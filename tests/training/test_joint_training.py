@@ -1,6 +1,7 @@
 """One training by two processes that share every batch: the losses of one process, nothing lost by kills."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from wording import refused
 from synthbench.base.runtime import Runtime
 from synthbench.engine.workspace import Workspace
 from synthbench.stages import joint_training
-from synthbench.stages.joint_training import train_together
+from synthbench.stages.joint_training import _Relay, train_together
 from synthbench.training.joint import SharedBatches
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
@@ -120,6 +121,17 @@ def test_a_kill_loses_no_checkpoint_and_the_resumed_training_gives_the_same_resu
     assert curve(killed) == curve(whole)
     assert (killed.output / "summary.txt").read_bytes() == (whole.output / "summary.txt").read_bytes()
     assert largest_difference(tmp_path / "killed", tmp_path / "whole") == 0.0
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before the answer", "before reading the answer"])
+def test_a_process_killed_while_its_checkpoints_are_copied_is_reported(is_before: bool) -> None:
+    receiver, sender = multiprocessing.Pipe()
+    sender.send(("save",))
+    relay = _Relay(RecordedProgress(), sender.close if is_before else lambda: None)
+    assert not relay._take(receiver)
+    sender.close()
+    with refused("processes that share the training was killed", "the last checkpoint"):
+        relay.until_all_end({receiver: None})  # type: ignore[dict-item] # processes are not looked at
 
 
 @pytest.mark.experiments

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from toy_training import context_in, toy_pairs
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.models.artifact import load
@@ -95,6 +96,11 @@ def test_the_loss_cosine_equals_the_default_loss(bert: Path, tmp_path: Path) -> 
 def test_the_dimensions_of_matryoshka_have_the_librarys_effect(bert: Path, tmp_path: Path) -> None:
     nested = {"name": "multiple-negatives", "dimensions": (16, 8)}
     assert np.isfinite(trained(bert, tmp_path / "a", triplets(12), loss=nested)).all()
+
+
+def test_more_dimensions_than_the_models_are_refused(bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"loss\.dimensions: 99999 is more than the model's 16"):
+        trained(bert, tmp_path, toy_pairs(12), loss={"name": "cosine", "dimensions": [8, 99_999]})
 
 
 def test_the_librarys_loss_gets_the_columns_in_order(bert: Path, tmp_path: Path) -> None:
@@ -290,6 +296,7 @@ def test_both_orders_needs_scored_pairs() -> None:
         ({"name": "cosine", "temperature": 0.1}, "loss cosine takes no `temperature`"),
         ({"name": "angle", "learns_from": "triplet"}, "learns from scored_pair records"),
         ({"name": "cached-gist", "guide": {"model": "m"}, "dimensions": (8,)}, "takes no `dimensions`"),
+        ({"name": "cosine", "dimensions": (8, 0)}, r"dimensions\.1\n.*greater than or equal to 1"),
     ],
 )
 def test_conflicting_options_are_refused(fields: dict[str, Any], said: str) -> None:

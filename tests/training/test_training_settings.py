@@ -1,14 +1,18 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
+from experiment_files import ExperimentFile
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench.data.records import RecordKind
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.settings import TrainingSettings
+from synthbench.training.simcse import SimCSE
 
 BASE = {"model": "org/name"}
 
@@ -106,3 +110,28 @@ def test_both_orders_is_only_in_the_identity_if_set(
 def test_a_cross_encoder_needs_a_base_that_reads_pairs(field: dict[str, Any]) -> None:
     with refused("pooling", kind=ValidationError):
         CrossEncoder(base={**BASE, **field})
+
+
+@pytest.mark.parametrize(
+    ("trainer", "fitting", "unfit"),
+    [
+        (BiEncoder, RecordKind.TRIPLET, RecordKind.SENTENCE),
+        (CrossEncoder, RecordKind.RANKING, RecordKind.SENTENCE),
+        (SimCSE, RecordKind.SCORED_PAIR, RecordKind.PAIR),
+    ],
+)
+def test_a_trainer_says_which_records_its_default_loss_can_not_take(
+    trainer: type[TrainingSettings], fitting: RecordKind, unfit: RecordKind
+) -> None:
+    default = trainer.model_validate({"base": {"model": "a/b"}})
+    assert default.obstacle(fitting) == ""
+    assert f"{unfit} records can't become" in default.obstacle(unfit)
+
+
+@pytest.mark.parametrize("trainer", ["bi-encoder", "cross-encoder", "simcse"])
+def test_a_file_whose_records_the_default_loss_can_not_take_is_refused(tmp_path: Path, trainer: str) -> None:
+    experiment = ExperimentFile(tmp_path)
+    experiment.change("trainer: fake", f"trainer: {trainer}").change("    strength: 0.5\n", "")
+    experiment.change("gold: {file: gold.tsv, kind: scored_pair}", "gold: {file: gold.txt}")
+    (tmp_path / "gold.txt").write_text("A dog.\n")
+    assert [fault for fault in experiment.faults() if "data.gold: sentence records can't become" in fault]
