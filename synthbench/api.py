@@ -71,6 +71,7 @@ from synthbench.llm.json_answers import json_object as json_object
 from synthbench.llm.json_answers import json_values as json_values
 from synthbench.llm.json_answers import same_text as same_text
 from synthbench.llm.json_answers import text_under as text_under
+from synthbench.llm.judging import Grades as Grades
 from synthbench.llm.judging import Question as Question
 from synthbench.llm.judging import Verdict as Verdict
 from synthbench.llm.judging import verdicts as verdicts

@@ -12,6 +12,7 @@ from synthbench.api import (
     Failure,
     GeneratedData,
     GenerationContext,
+    Grades,
     Judge,
     Need,
     ScoredPair,
@@ -29,7 +30,7 @@ PAIRS = "pairs"
 class ExplainedGrade(Judge):
     """The question about a pair's similarity, by default with an explanation and grades of 0 to 10."""
 
-    grades: tuple[int, int] | None = Field((0, 10), description=Judge.model_fields["grades"].description)
+    grades: Grades = Field((0, 10), description=Judge.model_fields["grades"].description)
     explanation: bool = added_field(
         False, default=True, description=Judge.model_fields["explanation"].description or ""
     )

@@ -30,14 +30,12 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
     dtype: Literal["fp32", "bf16", "fp16"] = Field(
         "fp32", description="dtype of weights and products; probabilities are always fp32"
     )
-    top_k: int | None = Field(
-        25, ge=1, description="top-k: draw among the k most probable tokens; null: no limit"
-    )
-    top_p: float | None = Field(
+    top_k: int = Field(25, ge=0, description="top-k: draw among the k most probable tokens; 0: no limit")
+    top_p: float = Field(
         0.95,
         gt=0,
         le=1,
-        description="top-p: draw among the most probable tokens that together have this probability; null: no"
+        description="top-p: draw among the most probable tokens that together have this probability; 1: no"
         " limit",
     )
     max_new_tokens: int = Field(64, ge=1, le=1024, description="maximum length of a text in tokens")
@@ -146,7 +144,7 @@ class _DrawnToken:
 
     def __init__(self, settings: Seq2SeqLanguageModel, draws: "torch.Tensor") -> None:
         self._draws = draws
-        sampling = Sampling(0.0, settings.top_k, settings.top_p, settings.max_new_tokens)
+        sampling = Sampling(0.0, settings.top_k or None, settings.top_p, settings.max_new_tokens)
         self._sampler = Sampler(sampling)
 
     def __call__(self, input_ids: "torch.Tensor", scores: "torch.Tensor") -> "torch.Tensor":

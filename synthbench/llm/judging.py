@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import did_you_mean
 from synthbench.base.frozen import Constant, WithConstants, added_field
@@ -29,6 +29,20 @@ _SENTENCE_LENGTH = 60
 _SHOWN = 200
 
 
+def _none_of(given: object) -> object:
+    """Return None for yes-no: in a file, null would give a judge's default grades."""
+    return None if given == YES_OR_NO else given
+
+
+YES_OR_NO = "yes-no"
+Grades = Annotated[
+    # A validator in Python gets a list of JSON, which `strict` would refuse.
+    Annotated[tuple[int, int], Field(strict=False)] | None,
+    BeforeValidator(_none_of, json_schema_input_type=tuple[int, int] | Literal["yes-no"] | None),
+]
+"""Lowest and highest permitted grade; None: the answer is yes or no. A file writes None as yes-no."""
+
+
 class Question(BaseModel, WithConstants):
     """One question about each record; the answer is yes or no, or with `grades` a number in their range."""
 
@@ -41,8 +55,8 @@ class Question(BaseModel, WithConstants):
         "Instructions for the answer are appended",
     )
     system: str = Field("", description="system message; empty: none")
-    grades: tuple[int, int] | None = Field(
-        None, description="lowest and highest permitted grade, such as [0, 5]; null: yes or no"
+    grades: Grades = Field(
+        None, description="lowest and highest permitted grade, such as [0, 5]. Default: yes-no"
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | Literal["unset"] = Field(
         0.0, description="sampling temperature; unset: not sent"

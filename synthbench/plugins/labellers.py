@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from synthbench.base.errors import UserError
 from synthbench.llm.endpoint import ChatAmount
-from synthbench.llm.judging import Question, Verdict, verdicts
+from synthbench.llm.judging import Grades, Question, Verdict, verdicts
 from synthbench.models.batching import length_sorted_units
 from synthbench.models.interfaces import PairScorer, symmetric_scores
 from synthbench.models.pretrained import Pretrained
@@ -66,9 +66,7 @@ class Judge(Question):
         description="the question; {sentence1} and {sentence2} are replaced by the texts, and "
         "instructions for the answer are appended; the default names grades of your scale",
     )
-    grades: tuple[int, int] | None = Field(
-        (0, 5), description="lowest and highest permitted grade; null: yes or no"
-    )
+    grades: Grades = Field((0, 5), description="lowest and highest permitted grade; `yes-no`: yes or no")
 
     @model_validator(mode="after")
     def _default_question_has_the_grades(self) -> Self:

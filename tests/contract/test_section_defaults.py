@@ -1,9 +1,10 @@
-"""A section that is given in part keeps its other keys, whatever the component that has it."""
+"""Defaults of settings: those of a section given in part, and those that null gives."""
 
 from collections.abc import Iterator
 
 import pytest
 from pydantic import BaseModel
+from settings_models import settings_models
 
 from synthbench.plugins.loading import GROUPS, component, installed
 
@@ -20,6 +21,14 @@ def test_a_sections_default_has_the_defaults_of_its_keys(group: str, name: str) 
             if field.is_required()
         }
         assert section == type(section)(**given), path
+
+
+@pytest.mark.parametrize("model", settings_models(), ids=lambda model: model.__name__)
+def test_null_means_the_default_alone(model: type[BaseModel]) -> None:
+    """In a file, null removes a key, so it can stand for no other value than the default."""
+    for key, field in model.model_fields.items():
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        assert default is None or "null" not in (field.description or ""), key
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[tuple[str, BaseModel]]:

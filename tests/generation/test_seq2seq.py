@@ -45,11 +45,10 @@ def one_by_one(writer: Seq2SeqModel, text: str, key: str, seed: int) -> str:
         with torch.inference_mode():
             logits = writer.model(input_ids=ids, decoder_input_ids=torch.tensor([tokens])).logits[0, -1]
         shares, order = logits.softmax(-1).double().sort(descending=True)
-        shares, order = shares[:top_k], order[:top_k]
+        shares, order = shares[: top_k or None], order[: top_k or None]
         shares = shares / shares.sum()
-        if top_p is not None:
-            needed = int((shares.cumsum(0) < top_p).sum()) + 1
-            shares, order = shares[:needed] / shares[:needed].sum(), order[:needed]
+        needed = int((shares.cumsum(0) < top_p).sum()) + 1
+        shares, order = shares[:needed] / shares[:needed].sum(), order[:needed]
         drawn = int((shares.cumsum(0) <= number).sum())
         tokens.append(int(order[min(drawn, len(order) - 1)]))
         if tokens[-1] == 0:
@@ -57,10 +56,8 @@ def one_by_one(writer: Seq2SeqModel, text: str, key: str, seed: int) -> str:
     return str(writer.tokenizer.decode(tokens, skip_special_tokens=True)).strip()
 
 
-@pytest.mark.parametrize(("top_k", "top_p"), [(25, 0.95), (3, None), (None, 0.5), (None, None), (1, None)])
-def test_texts_equal_plain_sampling_token_by_token(
-    folder: Path, top_k: int | None, top_p: float | None
-) -> None:
+@pytest.mark.parametrize(("top_k", "top_p"), [(25, 0.95), (3, 1.0), (0, 0.5), (0, 1.0), (1, 1.0)])
+def test_texts_equal_plain_sampling_token_by_token(folder: Path, top_k: int, top_p: float) -> None:
     writer = model(folder, top_k=top_k, top_p=top_p)
 
     found = written(writer, seed=5)

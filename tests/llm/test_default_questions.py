@@ -31,7 +31,7 @@ def test_six_grades_of_a_longer_scale_are_evenly_spaced() -> None:
 
 
 def test_without_grades_the_default_question_is_one_of_yes_or_no() -> None:
-    judge = Judge(grades=None)
+    judge = Judge.model_validate({"grades": "yes-no"})
     assert not _named(judge.prompt)
     assert "yes or no" in judge.how_to_answer
 
