@@ -35,7 +35,7 @@ class MTEB(TaskProvider):
     The version of mteb is part of every result's identity.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
     needs_encoder: ClassVar[bool] = True
     main_score: ClassVar[str] = "main_score"
@@ -60,10 +60,14 @@ class MTEB(TaskProvider):
         return catalogue.benchmark_tasks(self.benchmark)
 
     def check_name(self, task: str) -> None:
-        """Raise UserError if mteb has no such task, the benchmark lacks it, or its folder is missing."""
+        """Raise UserError if mteb has no such task, the benchmark lacks it, or its folder is missing.
+
+        In a benchmark with means of other tasks, any task may be one of these; `read_task` refuses the rest.
+        """
         catalogue.check_task(task)
-        if self.benchmark is not None and task not in (known := catalogue.benchmark_tasks(self.benchmark)):
-            hint = catalogue.near(task, frozenset(known))
+        known = frozenset(() if self.benchmark is None else catalogue.benchmark_tasks(self.benchmark))
+        if known and task not in known and known.isdisjoint(catalogue.aggregates()):
+            hint = catalogue.near(task, known)
             raise UserError(f"'{task}' is no task of benchmark '{self.benchmark}'{hint}")
         self._data_folder(task)
 

@@ -24,7 +24,17 @@ def installed_version() -> str:
 @cache
 def task_names() -> frozenset[str]:
     """Return the names of all tasks, possibly with a few names of other objects."""
-    files = (_folder() / "tasks").rglob("*.py")
+    return _names_below(_folder() / "tasks")
+
+
+@cache
+def aggregates() -> frozenset[str]:
+    """Return the names of the tasks that are means of other tasks."""
+    return _names_below(_folder() / "tasks" / "aggregated_tasks")
+
+
+def _names_below(folder: Path) -> frozenset[str]:
+    files = folder.rglob("*.py")
     found = {name for file in files for name in _NAME.findall(file.read_text(encoding="utf-8"))}
     return frozenset(found - _CONFIGURATIONS)
 

@@ -6,6 +6,9 @@ from typing import Any
 from synthbench.api import Record, RecordKind, ScoredPair, Sentence, SyntheticDataset, UserError, is_invisible
 from synthbench_mteb.published import published_revision
 
+PARALLEL = "parallel"
+"""mteb's name of all languages of a bitext task with a column for each."""
+
 
 def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of mteb with its data
     """Return the distinct test items: pairs (STS, pair classification), queries (retrieval), otherwise texts.
@@ -34,9 +37,10 @@ def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of m
 
 
 def parts_of(task: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """Yield the (split, subset) pairs that mteb scores."""
+    """Yield the (split, subset) pairs that mteb scores; where columns are languages, one for each split."""
+    subsets = [PARALLEL] if getattr(task, "parallel_subsets", False) else task.hf_subsets
     for split in task.eval_splits:
-        for subset in task.hf_subsets:
+        for subset in subsets:
             yield split, subset
 
 
@@ -46,7 +50,7 @@ def rows_of(task: Any, split: str, subset: str) -> Mapping[str, Any]:  # noqa: A
     In mteb's earlier layout, a single row holds each column as a list.
     """
     data = task.dataset
-    rows = data[split] if subset not in data and subset == "default" else data[subset][split]
+    rows = data[subset][split] if subset in data else data[split]
     names = rows.column_names
     if len(rows) == 1 and all(isinstance(rows[0][name], list) for name in names):
         return {name: rows[0][name] for name in names}
@@ -70,12 +74,16 @@ def _pairs(task: Any, split: str, subset: str) -> Iterator[Record]:  # noqa: ANN
 
 
 def _sentences(task: Any, split: str, subset: str) -> Iterator[Record]:  # noqa: ANN401
-    from mteb.abstasks import AbsTaskRetrieval
+    from mteb.abstasks import AbsTaskRetrieval, AbsTaskSummarization
 
     if isinstance(task, AbsTaskRetrieval):
         columns: Iterable[Any] = [task.dataset[subset][split]["queries"]["text"]]
     else:
-        columns = rows_of(task, split, subset).values()
+        names = {*task._get_content_columns()}
+        if isinstance(task, AbsTaskSummarization):
+            names |= {task.human_summaries_column_name, task.machine_summaries_column_name}
+        rows = rows_of(task, split, subset)
+        columns = [values for name, values in rows.items() if name in names]
     for column in columns:
         for text in _texts(column):
             yield Sentence(sentence=text, split="test", subset=subset)

@@ -76,8 +76,12 @@ def _new_task(name: str, benchmark: str | None) -> Any:  # noqa: ANN401
         except KeyError:
             raise UserError(f"mteb has no task '{name}'") from None
     try:
-        tasks = {task.metadata.name: task for task in mteb.get_benchmark(benchmark).tasks}
-        listed = tasks[name]
+        tasks = [
+            part
+            for task in mteb.get_benchmark(benchmark).tasks
+            for part in (task, *(task.metadata.tasks if task.is_aggregate else ()))
+        ]
+        listed = {task.metadata.name: task for task in tasks}[name]
     except KeyError:
         raise UserError(f"mteb's benchmark '{benchmark}' has no task '{name}'") from None
     task = type(listed)()
@@ -102,7 +106,7 @@ def _load(task: Any, folder: Path | None) -> None:  # noqa: ANN401
         task.load_data()
         if hasattr(task, "convert_v1_dataset_format_to_v2"):
             task.convert_v1_dataset_format_to_v2(num_proc=None)
-    except (OSError, ValueError, KeyError, TypeError, DatasetsError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, DatasetsError) as error:
         raise UserError(_why_not(task, folder, error)) from error
 
 

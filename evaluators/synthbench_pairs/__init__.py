@@ -40,7 +40,7 @@ class Pairs(Evaluator):
     ROC curve for false-positive rates up to 0.05, divided by 0.05 (Shah et al. 2018).
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
     learns_from: ClassVar[Collection[str]] = ("dev",)
 

@@ -53,7 +53,7 @@ def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]")
     from sklearn.metrics import roc_curve
 
     false_rate, true_rate, _ = roc_curve(is_positive, scores, drop_intermediate=False)
-    inside = false_rate < MOST_FALSE_POSITIVES
+    inside = false_rate <= MOST_FALSE_POSITIVES
     x = np.append(false_rate[inside], MOST_FALSE_POSITIVES)
     y = np.append(true_rate[inside], np.interp(MOST_FALSE_POSITIVES, false_rate, true_rate))
     return float(np.trapezoid(y, x) / MOST_FALSE_POSITIVES)

@@ -64,22 +64,30 @@ class Reranking(Evaluator):
         """The measure and its convention in words."""
         return f"mean average precision (queries: {self.queries})"
 
+    def check_data(self, task: SyntheticDataset) -> None:
+        """Raise UserError if no query has both relevant and irrelevant candidates."""
+        if not any(
+            len({grade >= self.relevant_from for grade in each}) == 2 for each in task.column("grades")
+        ):
+            raise UserError(
+                f"{task.task_name}: no query has both relevant and irrelevant candidates: nothing to rank"
+            )
+
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Rank every query's candidates and measure.
 
-        Raises UserError if no query has both relevant and irrelevant candidates, or if a score is not finite.
+        Raises UserError as `check_data`, or if a score is not finite.
         """
         import numpy as np
 
         from synthbench_reranking.measures import candidate_scores, counted_queries, means, measures
 
+        self.check_data(task)
         name = task.task_name
         rankings: list[Ranking] = list(task)
         relevant = [np.array(each.grades) >= self.relevant_from for each in rankings]
-        counts = np.array([(mask.sum(), len(mask)) for mask in relevant], int).reshape(-1, 2)
+        counts = np.array([(mask.sum(), len(mask)) for mask in relevant], int)
         is_counted = counted_queries(counts)
-        if not is_counted["mixed"].any():
-            raise UserError(f"{name}: no query has both relevant and irrelevant candidates: nothing to rank")
         rows = [
             measures(scores, np.array(each.grades), mask)
             for each, mask, scores in zip(

@@ -46,6 +46,8 @@ class WithLabeller(Method):
     def _has_one(self) -> Self:
         if (self.cross_encoder is None) == (self.labeller is None):
             raise ValueError("needs either `cross_encoder` or `labeller`")
+        if self.labeller is not None and not self.both_orders:
+            raise ValueError("both_orders is `cross_encoder`'s; with `labeller` write labeller.both_orders")
         return self
 
     @property

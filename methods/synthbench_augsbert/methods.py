@@ -1,6 +1,6 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -29,6 +29,7 @@ from synthbench_augsbert.samplers import (
     RandomSampler,
     SelectingSampler,
     SemanticSearchSampler,
+    SemanticSettings,
 )
 from synthbench_augsbert.searching import OPTIONAL_SOURCES, SOURCES, FoundPairs, already_found
 
@@ -83,9 +84,14 @@ class AugSBERT(WithLabeller):
 
     def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
         settings = {**self.model_dump(mode="json"), "sampler": sampler}
-        return GeneratedData(
-            "augsbert", settings, sources={role: role for role in ("gold", "dev", SENTENCES)}
-        )
+        selects_on_dev = self._chosen.learns or "bi_encoder" in sampler
+        roles = ("gold", "dev", SENTENCES) if selects_on_dev else ("gold", SENTENCES)
+        return GeneratedData("augsbert", settings, sources={role: role for role in roles})
+
+    def check_sources(self, given: Collection[str]) -> None:
+        """Raise UserError if the role "dev" has a source but neither labeller nor sampler is trained."""
+        if not isinstance(self.sampler, SemanticSettings):
+            super().check_sources(given)
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Return a line on the number of pairs to label; selecting among labelled pairs costs nothing."""
@@ -150,11 +156,11 @@ class AugSBERT(WithLabeller):
             len(pairs),
             texts=lambda index: (pool.texts[pairs[index][0]], pool.texts[pairs[index][1]]),
             key=lambda index: sampler.unit_key(index, pairs[index]),
-            record=lambda index, score: self._record(pool, pairs[index], score),
+            record=lambda index, score: self._record(pool, sampler.description, pairs[index], score),
         )
         return self.labelled(to_label, context)
 
-    def _record(self, pool: GoldSentences, pair: IndexPair, score: float) -> ScoredPair:
+    def _record(self, pool: GoldSentences, sampled: str, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair
         return ScoredPair(
             sentence1=pool.texts[first],
@@ -163,7 +169,7 @@ class AugSBERT(WithLabeller):
             source_id=f"{pool.source_ids[first]}+{pool.source_ids[second]}",
             method="augsbert",
             generator="cross-encoder",
-            instruction=self.sampler.description,
+            instruction=sampled,
             seed=self.seed,
         )
 

@@ -379,11 +379,6 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
         None, ge=1, description="neighbours per sentence by the bi-encoder alone. Default: `k`"
     )
 
-    @property
-    def description(self) -> str:
-        """Name and settings, as stored with every pair."""
-        return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}{self.remark}"
-
     def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are too few sentences for the requested neighbours."""
         check_k(self.name, "k", self.k, pool)

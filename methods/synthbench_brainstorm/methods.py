@@ -54,7 +54,7 @@ class Brainstorm(BrainstormSettings):
     size: int = Field(
         ge=1, description="number of requested records, one per request; dropped ones are not replaced"
     )
-    categories: dict[Annotated[Category, Field(strict=False)], Annotated[float, Field(gt=0)]] = Field(
+    categories: dict[Annotated[Category, Field(strict=False)], Annotated[float, Field(gt=0, le=1e6)]] = Field(
         default_factory=lambda: dict.fromkeys(Category, 1.0),
         min_length=1,
         description="category -> weight of its share of the records; a category that is not listed gets none",
@@ -71,6 +71,13 @@ class Brainstorm(BrainstormSettings):
     def prompt_names(self) -> tuple[Category, ...]:
         """Return the names of the used prompts, which are the categories of the records."""
         return tuple(category for category in Category if category in self.categories)
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return the notes on prompts, and one on listed categories without a record, if there are any."""
+        shares = self._shares()
+        lacking = ", ".join(category for category in self.prompt_names() if category not in shares)
+        none = f"Brainstorm's size of {self.size} gives no record to {lacking}, whose shares round to 0."
+        return (*super().table_notes(), *([none] if lacking else []))
 
     def needs(self) -> Mapping[str, Need]:
         """Return a data set of tasks, which rows may share, for each category that has a prompt for tasks."""

@@ -104,7 +104,7 @@ def _read(file: Path, options: ImportOptions) -> Content:
     labels, classes = Counter[str](), Counter[str]()
     for line, row in json_lines(file, faults):
         cells = {name: cell for name, cell in row.items() if cell is not None}
-        label = str(cells.get("label"))
+        label = str(cells.get("label", ""))
         labels[label] += 1
         try:
             record = _record(cells, f"{file.name}/{line:04d}", options)
@@ -122,7 +122,7 @@ def _read(file: Path, options: ImportOptions) -> Content:
         raise UserError(_needs_scores(file, +classes))
     faults.raise_if_any()
     if absent := [name for name in options.scores or () if name not in labels]:
-        hints = {name: did_you_mean(name, labels) for name in absent}
+        hints = {name: did_you_mean(name, filter(None, labels)) for name in absent}
         raise UserError(*(f"{file}: scores.{name}: no row has this class{hints[name]}" for name in absent))
     if not content.records:
         raise UserError(f"{file}: holds no records")

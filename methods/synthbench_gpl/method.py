@@ -69,7 +69,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     keeps the best queries (`keep-consistent`) and trains on them.
     """
 
-    version = 2
+    version = 3
     record_kind = RecordKind.PAIR
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "queries"
@@ -110,17 +110,25 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         unused = sorted(_OF_THE_LLM & self.model_fields_set) if self.seq2seq else []
         if unused:
             raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
-        if self.prompts is not None and "prompt" in self.model_fields_set:
+        if self._has_own_prompt and "prompt" in self.model_fields_set:
             raise ValueError("prompt: `prompts` decides whether there are exemplars; leave `prompt` out")
         return self
+
+    @property
+    def _has_own_prompt(self) -> bool:
+        return self.prompts is not None and QUERIES in self.prompts.named
+
+    def version_in_use(self) -> int:
+        """Return 3 for a file of prompts without this method's, which formerly showed exemplars; else 2."""
+        return 2 if self.prompts is None or self._has_own_prompt else self.version
 
     def prompt_names(self) -> list[str]:
         """Return the name of the prompt; none for `seq2seq`."""
         return [] if self.seq2seq else [QUERIES]
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return a note if the experiment has prompts of its own."""
-        return () if self.prompts is None else super().table_notes()
+        """Return a note if the experiment has a prompt of its own."""
+        return super().table_notes() if self._has_own_prompt else ()
 
     def needs_llm(self) -> bool:
         """Return whether an LLM writes, not `seq2seq`."""
@@ -205,7 +213,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     def _chat(self, passage: str, exemplars: Sequence[Exemplar] | None, *of: object) -> PromptChat:
         prompts = self.all_prompts.queries
         assert prompts is not None
-        if exemplars is None and self.prompts is None and self.prompt == "instruction":
+        if exemplars is None and not self._has_own_prompt and self.prompt == "instruction":
             exemplars = ()
         return drawn_chat(prompts, {"passage": passage}, self.seed, *of, exemplars=exemplars)
 
@@ -258,7 +266,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
             "seed": self.seed,
             "label": passage.label,
             "source_id": passage.id,
-            "instruction": SEQ2SEQ if self.seq2seq else "own prompt" if self.prompts else self.prompt,
+            "instruction": SEQ2SEQ if self.seq2seq else "own prompt" if self._has_own_prompt else self.prompt,
         }
         records: list[Record] = []
         dropped: Counter[str] = Counter()

@@ -42,10 +42,10 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
 
     A query gives two pairs, one with each passage: both are relevant. The method does not check whether a
     query needs both; `keep-consistent` and `judge` do. A passage that shares no word with another gets no
-    query; its queries are counted as dropped.
+    query; its queries are counted as dropped. Copies of a passage are never paired with each other.
     """
 
-    version = 2
+    version = 3
     record_kind = RecordKind.PAIR
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "queries over two passages"
@@ -66,9 +66,10 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
         return True
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if there are fewer than two passages."""
-        if len(sources[PASSAGES]) < 2:
-            raise UserError(f"the source for '{PASSAGES}' has {len(sources[PASSAGES])}; a query needs two")
+        """Raise UserError if there are fewer than two distinct passages."""
+        number = len({*sources[PASSAGES].column("sentence")})
+        if number < 2:
+            raise UserError(f"a query needs two different passages; the source for '{PASSAGES}' has {number}")
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the maximum number of pairs: two for each query."""
@@ -85,11 +86,18 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per passage: the pairs of its queries, or the failures."""
         passages: list[Sentence] = list(sources[PASSAGES])
-        nearest = nearest_by_words([passage.sentence for passage in passages], 1).indices
+        first: dict[str, Sentence] = {}
+        for passage in passages:
+            first.setdefault(passage.sentence, passage)
+        distinct = list(first.values())
+        neighbours = nearest_by_words(list(first), 1).indices
+        nearest = {
+            text: [distinct[index] for index in row] for text, row in zip(first, neighbours, strict=True)
+        }
         sampling = self.sampling.model_dump()
 
         def both(position: int) -> tuple[Sentence, ...]:
-            return (passages[position], *(passages[index] for index in nearest[position]))
+            return (passages[position], *nearest[passages[position].sentence])
 
         def requests(position: int, passage: Sentence) -> Mapping[str, ChatRequest]:
             texts = [each.sentence for each in both(position)]
@@ -110,7 +118,7 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
             yield self._unit(both(about.position), about.position, answers, context.llm.model)
         for position, passage in enumerate(passages):
             is_due = context.is_mine(position) and passage.id not in context.finished_units
-            if is_due and not nearest[position]:
+            if is_due and not nearest[passage.sentence]:
                 yield Unit(passage.id, position, (), {ALONE: self.queries_per_passage})
 
     def _chat(self, texts: Sequence[str], *of: object) -> PromptChat:
@@ -126,7 +134,7 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
             "generator": generator,
             "seed": self.seed,
             "label": both[0].label,
-            "instruction": "own prompt" if self.prompts else "both passages",
+            "instruction": "own prompt" if self.own_prompts([QUERIES_OF_TWO]) else "both passages",
         }
         records: list[Pair | Failure] = []
         dropped: dict[str, int] = {}

@@ -267,6 +267,38 @@ def test_the_overlap_check_reads_mteb_tasks_as_pairs_or_sentences(tasks: Path, t
     assert queries.task_name == "NFCorpus"
 
 
+def test_ids_and_labels_are_no_test_texts(tmp_path: Path) -> None:
+    columns = {"text": ["a b", "c d"], "label": [0, 1], "label_text": ["joy", "fear"], "id": ["x", "y"]}
+    for split in ("train", "test"):
+        write_table(tmp_path / "EmotionClassification" / f"{split}.parquet", columns)
+    summaries = {"human_summaries": [["e"], ["f"]], "machine_summaries": [["g", "h"], ["i"]]}
+    ratings = {"relevance": [[1.0, 2.0], [3.0]], "id": ["x", "y"]}
+    write_table(tmp_path / "SummEval" / "test.parquet", {"text": ["a", "b"], **summaries, **ratings})
+    evaluator = MTEB(folder=str(tmp_path))
+    assert list(evaluator.read_task("EmotionClassification").texts) == ["a b", "c d"]
+    assert list(evaluator.read_task("SummEval").texts) == ["a", "b", "e", "f", "g", "h", "i"]
+
+
+def test_a_bitext_task_with_a_column_for_each_language_has_each_text_once(tmp_path: Path) -> None:
+    name = "IN22GenBitextMining"
+    languages = sorted({code for pair in mteb.get_task(name).hf_subsets for code in pair.split("-")})
+    columns = {code: [f"{code} one", f"{code} two"] for code in languages}
+    write_table(tmp_path / name / "test.parquet", {"id": ["x", "y"], **columns})
+    texts = MTEB(folder=str(tmp_path)).read_task(name).texts
+    assert list(texts) == [text for code in languages for text in columns[code]]
+
+
+def test_the_parts_of_a_mean_are_tasks_of_its_benchmark(tmp_path: Path) -> None:
+    part, other = "CQADupstackAndroidRetrieval", "AfriSentiClassification"
+    for name in (part, other):
+        write_retrieval(tmp_path / name, random.Random(0))
+    evaluator = MTEB(folder=str(tmp_path), benchmark="MTEB(eng, v1)")
+    evaluator.check_name(part)
+    assert len(evaluator.read_task(part)) > 0
+    with refused(other, "MTEB(eng, v1)"):
+        evaluator.read_task(other)
+
+
 def test_synthetic_test_data_do_not_count_as_published(tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     assert not any(evaluator.read_task(name).manifest.revisions for name in TYPES)
@@ -301,6 +333,18 @@ def test_data_of_an_unknown_layout_are_reported_in_one_line(tmp_path: Path) -> N
     write_table(tmp_path / "TwitterSemEval2015" / "test.parquet", {"left": ["a"], "right": ["b"]})
     with refused("TwitterSemEval2015", "does not hold its data set as mteb reads it"):
         MTEB(folder=str(tmp_path)).read_task("TwitterSemEval2015")
+
+
+def test_a_data_set_that_is_a_script_is_reported_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(*_: object, **__: object) -> None:
+        raise RuntimeError("Dataset scripts are no longer supported, but found sts12.py")
+
+    (tmp_path / "STS12").mkdir()
+    monkeypatch.setattr("mteb.abstasks.abstask.load_dataset", refusing)
+    with refused("STS12", "sts12.py"):
+        MTEB(folder=str(tmp_path)).read_task("STS12")
 
 
 @pytest.mark.parametrize(

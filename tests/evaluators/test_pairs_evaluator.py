@@ -117,6 +117,13 @@ def test_the_partial_area_equals_scikit_learns_without_its_correction(pairs: Sco
     assert partial_auc(scores, is_positive) == pytest.approx(area / 0.05)
 
 
+@pytest.mark.parametrize(("num_negatives", "area"), [(19, 0.0), (20, 0.0), (21, 1 / 21), (40, 0.5)])
+def test_a_positive_counts_from_the_rate_of_the_negatives_above_it(num_negatives: int, area: float) -> None:
+    """The highest negative scores above the only positive, the other negatives below it."""
+    is_positive = np.arange(num_negatives + 1) == 1
+    assert partial_auc(-np.arange(num_negatives + 1.0), is_positive) == pytest.approx(area)
+
+
 @settings(max_examples=30)
 @given(SCORED, SCORED)
 def test_all_measures_agree_with_scikit_learn(test: Scored, dev: Scored) -> None:

@@ -152,9 +152,15 @@ def test_every_querys_score_is_stored_for_paired_statistics() -> None:
     assert items["map"] == [pytest.approx(5 / 6), 0.0]
 
 
-def test_a_task_with_nothing_to_rank_is_refused() -> None:
+def test_a_task_with_nothing_to_rank_is_refused_before_any_training() -> None:
+    task = made(ranking(UNANSWERABLE), ranking(ONLY_RELEVANT))
+    for call in (lambda: Reranking().check_data(task), lambda: Reranking().evaluate(Fixed(), task)):
+        with refused("TOY"):
+            call()
+    Reranking().check_data(made(ranking(UNANSWERABLE), ranking(POOR)))
+    Reranking(relevant_from=0.5).check_data(made(ranking([(1.0, 0.5), (2.0, 0.4)])))
     with refused("TOY"):
-        evaluated(UNANSWERABLE, ONLY_RELEVANT)
+        Reranking().check_data(made(ranking([(1.0, 0.5), (2.0, 0.4)])))
 
 
 def test_a_nan_score_is_reported() -> None:

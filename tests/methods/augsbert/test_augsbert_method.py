@@ -256,6 +256,18 @@ def test_all_samplers_share_the_cross_encoder() -> None:
         assert augsbert(sampler=sampler, seed=7).needs() == {"cross_encoder": expected}
 
 
+def test_dev_is_for_samplers_that_train_a_bi_encoder_though_the_labeller_does_not_learn() -> None:
+    searching = {"k": 2, "bi_encoder": {"base": "sandbox/encoder"}}
+    judged: dict[str, object] = {"cross_encoder": None, "labeller": {"judge": {}}}
+    augsbert(sampler={"name": "semantic-search", **searching}, **judged).check_sources({"gold", "dev"})
+    both = augsbert(sampler={"name": "bm25+semantic-search", **searching}, **judged)
+    both.check_sources({"gold", "dev"})
+    roles = {name: [*need.sources] for name, need in both.needs().items() if isinstance(need, GeneratedData)}
+    assert roles == {"bm25": ["gold", "sentences"], "semantic-search": ["gold", "dev", "sentences"]}
+    with refused("judge", "dev"):
+        augsbert(sampler={"name": "bm25", "k": 2}, **judged).check_sources({"gold", "dev"})
+
+
 def test_a_sampler_that_finds_only_gold_pairs_is_a_user_error() -> None:
     gold = SyntheticDataset.create(
         RecordKind.SCORED_PAIR, [ScoredPair(sentence1="a fish", sentence2="a bird", score=1.0)]

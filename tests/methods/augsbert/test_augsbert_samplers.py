@@ -173,16 +173,11 @@ def test_directed_pairs_are_the_same_pairs_in_the_orders_found(
 
 def test_samplers_whose_pairs_have_no_order_keep_their_settings_and_descriptions() -> None:
     bi_encoder = {"base": {"model": "m"}}
-    samplers = (
-        BM25Sampler(k=3),
-        SemanticSearchSampler(k=3, bi_encoder=bi_encoder),
-        BM25SemanticSampler(k=3, bi_encoder=bi_encoder),
-    )
-
-    for sampler in samplers:
+    for sampler in (BM25Sampler(k=3), SemanticSearchSampler(k=3, bi_encoder=bi_encoder)):
         directed = sampler.model_copy(update={"directed": True})
         assert "directed" not in sampler.model_dump(mode="json")
         assert directed.description == f"{sampler.description} directed"
+    assert "directed" not in BM25SemanticSampler(k=3, bi_encoder=bi_encoder).model_dump(mode="json")
     others = BM25SemanticSampler(k=3, bi_encoder=bi_encoder, directed=True).others().values()
     assert [each["directed"] for each in others] == [True, True]
 

@@ -314,3 +314,5 @@ def test_augsberts_labellers_have_their_own_needs_costs_and_roles() -> None:
     for settings in ({}, {"labeller": {"judge": {}}, "cross_encoder": CROSS_ENCODER}):
         with pytest.raises(ValidationError, match="needs either `cross_encoder` or `labeller`"):
             AugSBERTDomain.model_validate(settings)
+    with pytest.raises(ValidationError, match=r"both_orders is `cross_encoder`'s"):
+        AugSBERTDomain.model_validate({"labeller": {"judge": {}}, "both_orders": False})

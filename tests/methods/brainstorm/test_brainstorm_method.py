@@ -77,6 +77,12 @@ def test_categories_get_their_shares_and_sum_to_the_size() -> None:
     )
 
 
+def test_tables_name_listed_categories_whose_share_rounds_to_no_record() -> None:
+    alone = configured(size=2, categories={"sts": 1, "short-long": 1}).table_notes()
+    found = configured(size=2, categories={"sts": 1, "short-long": 9}).table_notes()
+    assert found == (*alone, "Brainstorm's size of 2 gives no record to sts, whose shares round to 0.")
+
+
 def test_the_instruction_precedes_the_query_and_other_texts_have_none() -> None:
     for record in triplets(configured(size=10)):
         assert record.anchor.startswith(f"Instruct: {record.instruction}\nQuery: The ")
@@ -178,6 +184,7 @@ def test_a_category_without_tasks_is_refused() -> None:
     [
         ({"size": 5, "categories": {"bitext": 1}}, ("categories", "short-long")),
         ({"size": 5, "categories": {"sts": 0}}, ("sts", "greater than 0")),
+        ({"size": 5, "categories": {"sts": 1e308, "short-long": 1e308}}, ("sts", "less than or equal to")),
         ({"size": 5, "categories": {}}, ("categories", "at least 1")),
         ({"size": 5, "languages": []}, ("languages",)),
     ],

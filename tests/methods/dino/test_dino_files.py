@@ -142,6 +142,14 @@ def test_classes_with_scores_become_scored_pairs_and_other_classes_are_left_out(
     assert [pair.score for pair in source.load(Roots())] == [1.0, 0.5, 0.5]
 
 
+def test_a_missing_label_is_no_class_of_the_name_none(tmp_path: Path) -> None:
+    named, missing = {**PAIR, "label": "None"}, {**PAIR, "label": None}
+    data = import_dino(written(tmp_path, named, missing), scores={"None": 1})
+    assert (len(data), data.manifest.dropped) == (1, {"of class ": 1})
+    with refused("scores.None"):
+        import_dino(written(tmp_path, missing, {**PAIR, "label": "yes"}), scores={"None": 1, "yes": 1})
+
+
 def test_a_file_without_the_requested_kind_is_refused(tmp_path: Path) -> None:
     with refused("text_b", "sentence"):
         import_dino(written(tmp_path, SINGLE), RecordKind.SCORED_PAIR)

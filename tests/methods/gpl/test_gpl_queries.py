@@ -124,6 +124,17 @@ def test_a_prompt_is_one_instruction_or_exemplars_as_chat_turns(monkeypatch: pyt
     assert (shown[0], shown[-1]) == (system, user)
 
 
+def test_prompts_of_another_method_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped, others = Chat("Where?"), Chat("Where?")
+    of_two = {"queries_of_two": "Ask for {passage} and {second}."}
+    units = generated(shipped, monkeypatch, queries_per_passage=1)
+    same = generated(others, monkeypatch, queries_per_passage=1, prompt="instruction", prompts=of_two)
+    assert (others.asked, same) == (shipped.asked, units)
+    methods = [GPLQueries.model_validate_json(json.dumps(each)) for each in ({}, {"prompts": of_two})]
+    assert [method.asks({"passages": 9}) for method in methods] == [methods[0].asks({"passages": 9})] * 2
+    assert [(method.version_in_use(), method.table_notes()) for method in methods] == [(2, ()), (3, ())]
+
+
 def test_a_pair_is_a_query_and_its_passage_and_repeated_queries_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,6 +1,7 @@
 """Queries over two passages: which passages, what is asked, and both as positives."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -31,10 +32,12 @@ class Chat:
             yield ChatAnswer(request, text, "" if text else "timed out")
 
 
-def generated(chat: Chat, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Unit]:
+def generated(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, *, of: Sequence[str] = (LEVER, OIL, CATS), **options: Any
+) -> dict[str, Unit]:
     monkeypatch.setattr(Context, "llm", LLM("llm", "a-model", chat))
-    method = TwoPassageQueries(**options)
-    units = method.generate({"passages": sentences(LEVER, OIL, CATS)}, Context({}))
+    method = TwoPassageQueries.model_validate_json(json.dumps(options))
+    units = method.generate({"passages": sentences(*of)}, Context({}))
     return {unit.key: unit for unit in units}
 
 
@@ -60,6 +63,24 @@ def test_repeated_and_faulty_queries_are_counted_and_kept_apart(monkeypatch: pyt
     assert [record.reason for record in faulty if isinstance(record, Failure)] == [IS_PASSAGE, "timed out"]
 
 
+def test_a_passage_is_never_paired_with_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Chat("When is oil needed by what the lever starts?")
+    units = generated(chat, monkeypatch, of=(LEVER, LEVER, OIL))
+    texts = [str(request.messages[-1]["content"]) for request in chat.asked]
+    assert [(text.count(LEVER), text.count(OIL)) for text in texts] == [(1, 1)] * 3
+    pairs = [record for key in ("s1", "s2") for record in units[key].records if isinstance(record, Pair)]
+    assert [pair.source_id for pair in pairs] == ["s1", "s2", "s2", "s0"]
+
+
+def test_records_name_an_own_prompt_only_if_it_is_this_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"queries": "Ask for {passage}.", "queries_of_two": "Ask for {passage} and {second}."}
+    found = {}
+    for name, prompt in own.items():
+        units = generated(Chat("When is oil needed?"), monkeypatch, prompts={name: prompt})
+        found[name] = units["s0"].records[0].instruction
+    assert found == {"queries": "both passages", "queries_of_two": "own prompt"}
+
+
 def test_amounts_and_single_passages() -> None:
     method = TwoPassageQueries(queries_per_passage=3)
     assert method.expected({"passages": 10}).num_records == 60
@@ -67,4 +88,4 @@ def test_amounts_and_single_passages() -> None:
     assert amount is not None
     assert amount.num_requests == 30
     with refused("passages", "1"):
-        method.check_data({"passages": sentences(LEVER)})
+        method.check_data({"passages": sentences(LEVER, LEVER)})
