@@ -13,8 +13,11 @@ import yaml
 from wording import refused
 
 import synthbench
+from synthbench.base.errors import UserError
 from synthbench.config.load import load_experiment
 from synthbench.pipeline.planning import make_outline
+from synthbench.python import generating
+from synthbench.python.running import run
 from synthbench.python.study import Recommended
 from synthbench.recommending.outcome import Recommendation
 
@@ -60,6 +63,15 @@ def test_a_study_is_a_short_file_that_the_command_line_reads() -> None:
     assert experiment.seeds == (0, 1)
 
 
+def test_studies_of_one_name_have_files_of_their_own() -> None:
+    first, again = study(), study()
+    content = first.file.read_bytes()
+    assert study(gold=PAIRS[1:]).file != first.file == again.file
+    assert study(base={"model": "sandbox/encoder", "size": "small"}).file != first.file
+    assert first.file.read_bytes() == content
+    assert load_experiment(first.file).name == "study"
+
+
 def test_equal_data_give_equal_identities_wherever_they_come_from(folder: Path) -> None:
     texts = folder / "texts.jsonl"
     pd.DataFrame({"text": SENTENCES}).to_json(texts, orient="records", lines=True)
@@ -82,6 +94,12 @@ def test_plan_says_what_is_to_run_and_asked() -> None:
     (asking,) = plan[plan["requests"] > 0].to_dict("records")
     assert (asking["kind"], asking["requests"], asking["usd"]) == ("generate", 2 * len(SENTENCES), 0.0)
     assert set(plan["kind"]) == {"source", "generate", "train", "evaluate"}
+
+
+def test_seeds_that_a_file_may_not_have_are_refused() -> None:
+    for seeds, fault in (((0, 0), "listed twice"), ((-1,), "at least 0"), ((True,), "whole number")):
+        with pytest.raises(UserError, match=f"^--seeds.*{fault}"):
+            study().plan(seeds=seeds)
 
 
 def test_rows_that_are_no_texts_and_no_pairs_are_refused() -> None:
@@ -116,6 +134,17 @@ def test_generated_data_are_a_frame_with_their_cost_and_cost_nothing_again(
     capsys.readouterr()
     assert synthbench.generate("syncse-then-gold", SENTENCES[:3], llm="sandbox").equals(frame)
     assert " 0 stages executed" in capsys.readouterr().err
+
+
+def test_generate_returns_its_own_records_beside_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_beside_another(file: Path, **options: Any) -> Any:
+        monkeypatch.setattr(generating, "run", run)
+        synthbench.generate("syncse-then-gold", SENTENCES[3:6], llm="sandbox")
+        return run(file, **options)
+
+    monkeypatch.setattr(generating, "run", run_beside_another)
+    frame = synthbench.generate("syncse-then-gold", SENTENCES[:3], llm="sandbox")
+    assert list(frame["anchor"]) == SENTENCES[:3]
 
 
 def test_a_recipe_with_its_version_generates_the_same_data() -> None:

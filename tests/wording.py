@@ -34,6 +34,7 @@ CHANGING = (
     (re.compile(r"(?<=batch_\d of )\d{4}-\d\d-\d\d"), "<date>"),
     (re.compile(r"(?<=s3://laboratory/)[0-9a-f]{16}"), "<prefix>"),
     (re.compile(r"(?<=process )\d+( on [^\s:,;]+)?"), "<pid>"),
+    (re.compile(r"(?<=-)[0-9a-f]{16}(?=/)"), "<hash>"),
     # Texts that depend on the versions of Python and libraries, and the hash of weights that these draw.
     (re.compile(r"(?<=revision=)[0-9a-f]{64}"), "<hash>"),
     (re.compile(r"(?<=device 'cuda:99' can't be used: ).*"), "<torch's words>"),

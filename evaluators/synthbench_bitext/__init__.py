@@ -28,9 +28,9 @@ class Bitext(Evaluator):
 
     A pair is a text (anchor) and its translation (positive). `forward` searches each anchor's translation
     among all distinct positives, `backward` each positive's translation among all anchors. If the pairs name
-    several translations of a text, each is right. `accuracy` and `f1` are the means of both directions. F1 is
-    that of mteb's bitext mining, which has one right translation for each text: translations are classes,
-    weighted by their pairs.
+    several translations of a text, each is right. `accuracy` and `f1` are the means of both directions. F1
+    follows mteb's bitext mining, where each text has one right translation. Each distinct translation is a
+    class; F1 is the mean over classes, weighted by their numbers of pairs.
     """
 
     version: ClassVar[int] = 1
@@ -78,7 +78,10 @@ class Bitext(Evaluator):
 def _found(
     model: Encoder, sources: Sequence[str], targets: Sequence[str], task: str
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Return per pair whether the nearest target is right (1 or 0), and the F1 of its translation's class."""
+    """Return per pair whether the source's nearest target is right (1 or 0), and the right target's F1.
+
+    For F1, each distinct target is a class.
+    """
     import numpy as np
 
     number = {text: index for index, text in enumerate(dict.fromkeys(targets))}

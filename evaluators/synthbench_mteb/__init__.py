@@ -62,7 +62,7 @@ class MTEB(TaskProvider):
     def check_name(self, task: str) -> None:
         """Raise UserError if mteb has no such task, the benchmark lacks it, or its folder is missing.
 
-        In a benchmark with means of other tasks, any task may be one of these; `read_task` refuses the rest.
+        If some tasks of the benchmark are means of other tasks, only `read_task` checks that it has `task`.
         """
         catalogue.check_task(task)
         known = frozenset(() if self.benchmark is None else catalogue.benchmark_tasks(self.benchmark))
@@ -126,7 +126,7 @@ class MTEB(TaskProvider):
         return found
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
-        """Let mteb score the model on the task with this name."""
+        """Return mteb's scores of the model on the task named `task.task_name`."""
         from synthbench_mteb.scoring import score
         from synthbench_mteb.tasks import open_task
 

@@ -74,7 +74,7 @@ def check_task(name: str) -> None:
 
 
 def near(name: str, known: frozenset[str]) -> str:
-    """Return "; did you mean ...?" for the nearest known name, "" if none is near (not a long list)."""
+    """Return "; did you mean ...?" for the nearest known name, "" if none is near."""
     folded = {each.casefold(): each for each in known}
     if name.casefold() in folded:
         return f"; did you mean '{folded[name.casefold()]}'?"

@@ -37,7 +37,7 @@ def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of m
 
 
 def parts_of(task: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """Yield the (split, subset) pairs that mteb scores; where columns are languages, one for each split."""
+    """Yield the (split, subset) pairs that mteb scores; one per split if columns are languages."""
     subsets = [PARALLEL] if getattr(task, "parallel_subsets", False) else task.hf_subsets
     for split in task.eval_splits:
         for subset in subsets:

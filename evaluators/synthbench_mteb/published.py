@@ -13,7 +13,7 @@ NOT_COMPARED = "unique_pairs"
 
 
 def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTask of mteb with its data
-    """Return {data set: commit} of the hub, or {} if the task has local data of other content."""
+    """Return {data set: commit} of the hub, or {} if the task's local data differ from that data set."""
     published = type(task).metadata.dataset
     is_local = task.metadata.dataset["path"] != published["path"]
     if is_local and not _has_published_content(task):

@@ -99,9 +99,10 @@ def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]"
 def average_precision_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on average precision, also through the precision at lower scores.
+    """Return the influence of each pair on average precision, with its effect on precision at lower scores.
 
-    Average precision is a mean over positive pairs: the precision among all pairs with at least that score.
+    Average precision is a mean over positive pairs. Each gives the precision among all pairs that score at
+    least as high.
     """
     num_reached, num_hits = _num_reaching(scores, scores), _num_reaching(scores[is_positive], scores)
     precision = num_hits / num_reached
@@ -114,7 +115,7 @@ def average_precision_influence(
 def partial_auc_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on AUC(0.05), including the effect of negatives on the area's end.
+    """Return the influence of each pair on AUC(0.05); negatives also move the score at which the area ends.
 
     A positive pair's influence depends on the share of the top 5 % negatives that score below the pair; a top
     negative's influence depends on the share of positives above it. Other negatives have equal influences.

@@ -30,15 +30,15 @@ class Reranking(Evaluator):
 
     A query's candidates are ranked by their score (encoders: by cosine); in a ranking with several queries,
     by the highest score over them. Of equal scores the less relevant candidate comes first, so that the given
-    order does not matter. Measures are means over queries, `map_answerable` and so on, by three conventions
-    for queries without a relevant or an irrelevant candidate:
+    order does not matter. Measures are means over queries, such as `map_answerable`. Three conventions say
+    which queries count:
 
     answerable: queries with a relevant candidate (Lei et al. 2016, trec_eval). all: every query; one without
     a relevant candidate counts as 0. mixed: queries with a relevant and an irrelevant candidate (the
     published figures of MTEB).
 
-    `queries_answerable`, `queries_all` and `queries_mixed` are the numbers of these queries; subsets appear
-    as `map/<subset>`, by the configured convention.
+    `queries_answerable`, `queries_all` and `queries_mixed` are the numbers of queries that count. Subsets
+    appear as `map/<subset>`, by the configured convention.
     """
 
     version: ClassVar[int] = 1
@@ -46,9 +46,9 @@ class Reranking(Evaluator):
 
     queries: Literal["answerable", "all", "mixed"] = Field(
         "answerable",
-        description="queries whose mean average precision tables and `selection` use. answerable: with a "
-        "relevant candidate; all: every query, 0 without a relevant candidate; mixed: with "
-        "relevant and irrelevant ones (MTEB)",
+        description="queries that count in the mean average precision of tables and `selection`. "
+        "answerable: with a relevant candidate; all: every query, 0 without a relevant candidate; mixed: "
+        "with relevant and irrelevant ones (MTEB)",
     )
     relevant_from: float = Field(
         0.9, gt=0, le=1, description="minimum grade, in [0, 1], of a relevant candidate"

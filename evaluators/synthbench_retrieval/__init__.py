@@ -29,7 +29,7 @@ class Retrieval(Evaluator):
     """nDCG@10, recall@100, MRR@10 and MAP@100, in [0, 1], of an encoder that searches a corpus.
 
     Every passage is compared with every query. Sparse and late-interaction encoders use their own similarity;
-    their score numbers_per_passage is the mean count of numbers stored per passage. Measures follow
+    their score `numbers_per_passage` is the mean count of numbers stored per passage. Measures follow
     trec_eval, as in BEIR and MTEB: gains are the grades, a passage is relevant if its grade is above 0, and
     of equal similarities the passage with the greater id comes first. Means are over queries; one without a
     relevant passage counts as 0.

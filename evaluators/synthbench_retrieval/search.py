@@ -86,7 +86,7 @@ def _vectors(encoder: Encoder, texts: Sequence[RetrievalText], task: str) -> NDA
 
 
 def _prepared(vectors: NDArray[np.float32], settings: Retrieval) -> NDArray[np.float64]:
-    """Return float64 vectors, scaled to length 1 for cosine, so that equal directions agree to 6 decimals."""
+    """Return float64 vectors, of length 1 for cosine; vectors of equal direction then tie at 6 decimals."""
     exact = vectors.astype(np.float64)
     return exact if settings.similarity == "dot" else directions(exact)
 

@@ -70,8 +70,8 @@ class Transfer(Evaluator):
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if the data can't be fitted, before anything is encoded.
 
-        The reasons are an item without a class, a single class, a class of test or dev items that no train
-        item has, and too few items: of a class for the folds, or in all for `senteval` without dev.
+        The reasons: an item has no class; all items have one class; a test or dev item has a class that no
+        train item has; a class has too few items for the folds; `senteval` has too few to take dev data from.
         """
         classes = self._classes(task)
         rows = _rows_of_splits(task, classes)

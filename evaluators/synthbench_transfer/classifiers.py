@@ -26,8 +26,8 @@ MOST_STEPS = 1000
 class LogisticRegression:
     """scikit-learn's logistic regression, fitted once for each C.
 
-    Each fit starts from zero. A warm start would end elsewhere within the solver's tolerance, and that is
-    enough to choose another C in 4 of CR's 10 folds.
+    Each fit starts from zero. A warm start ends at slightly different weights, within the solver's
+    tolerance, which changes the chosen C in 4 of CR's 10 folds.
     """
 
     strength = "C"
@@ -172,7 +172,7 @@ class _Layers:
         return np.asarray(self._logits(x).argmax(axis=2).T)
 
     def keep_layers(self, is_left: "NDArray[np.bool_]") -> None:
-        """Remove the finished layers; `is_left` has the shape (layers,)."""
+        """Remove the finished layers, for which `is_left`, shape (layers,), is False."""
         if is_left.all():
             return
         self.numbers = self.numbers[is_left]

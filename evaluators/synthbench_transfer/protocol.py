@@ -18,7 +18,7 @@ class Labelled:
     classes: "NDArray[np.str_]"
 
     def at(self, rows: "NDArray[np.int64]") -> "Labelled":
-        """Return these rows."""
+        """Return the items of these rows."""
         return Labelled(self.features[rows], self.classes[rows])
 
 
@@ -41,7 +41,7 @@ class Classifier(Protocol):
         """Name of the regularisation parameter."""
 
     def grid(self, *, by_folds: bool) -> Sequence[float]:
-        """Return the values to choose from; `by_folds`: folds of train choose, no dev or inner folds."""
+        """Return the values to choose from; `by_folds`: True if folds of `train` choose, else False."""
 
     def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
         """Return the accuracy on dev for each value of the grid."""
@@ -49,7 +49,7 @@ class Classifier(Protocol):
     def predicted(
         self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
     ) -> "NDArray[np.str_]":
-        """Return the classes of the test items after training with the chosen value."""
+        """Return the test items' predicted classes, by a training with `strength` that `dev` may stop."""
 
 
 def num_fits(splits: Collection[str], folds: int) -> int:
@@ -61,7 +61,7 @@ def num_fits(splits: Collection[str], folds: int) -> int:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Fits a classifier and calls `advance` after every fit, or after all fits of a grid."""
+    """Fits a classifier; calls `advance` once after all fits of a grid, and after each other fit."""
 
     classifier: Classifier
     folds: int
@@ -69,7 +69,7 @@ class Fitting:
     advance: Callable[[], None]
 
     def outcome(self, train: Labelled | None, dev: Labelled | None, test: Labelled) -> Predictions:
-        """Predict `test` by SentEval's protocol for the given parts."""
+        """Predict `test` by SentEval's protocol; the splits given decide how the regularisation is chosen."""
         if train is None:
             return self._nested(test)
         if dev is None:
@@ -78,7 +78,7 @@ class Fitting:
         return self._finished((train, dev, test), grid, self._accuracies(train, dev, grid))
 
     def _nested(self, data: Labelled) -> Predictions:
-        """Predict each fold after training on the others; inner folds of these choose the regularisation."""
+        """Predict each fold after training on the others; inner folds of training data choose C or L2."""
         predicted = np.empty_like(data.classes)
         outcomes = []
         for train, test in self._folds(data):

@@ -1,4 +1,4 @@
-"""AugSBERT (Thakur et al. 2021): a cross-encoder labels pairs for a bi-encoder. Also its baseline."""
+"""AugSBERT, where a cross-encoder labels pairs for a bi-encoder, and its baseline (Thakur et al. 2021)."""
 
 from synthbench_augsbert.methods import AugSBERT, AugSBERTDomain
 from synthbench_augsbert.relabel import Relabel

@@ -1,4 +1,4 @@
-"""Sentences for new pairs, and the gold pairs among them; checks of gold scores."""
+"""The sentences that new pairs are made of, with their gold pairs; and checks of gold scores."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,9 @@ class GoldSentences:
     def of(
         cls, records: Iterable[Record], gold: Iterable[Record] | None = None, kind: str = GOLD
     ) -> "GoldSentences":
-        """Collect the sentences of train records; `gold` holds the gold pairs, by default in these records.
+        """Collect the sentences of the train records, and the gold pairs of these sentences.
+
+        The gold pairs come from `gold`, or from `records` if `gold` is None.
 
         Raises UserError if there are fewer than two distinct sentences.
         """

@@ -55,7 +55,7 @@ class KDESelection:
 
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
-    """Return a random number in [0, 1) per pair, whatever the order of pairs or of a pair's sentences."""
+    """Return a random number in [0, 1) per pair; it depends only on the seed and the two sentences."""
     return np.fromiter((hashed_share("kde", seed, *sorted(pair.texts())) for pair in pairs), np.float64)
 
 
@@ -129,8 +129,9 @@ KERNEL_REACH = 8.0  # in standard deviations; beyond, the kernel is below 1e-14
 class Density:
     """A Gaussian kernel density of scores, reflected at 0 and 1, so that it has no mass beyond them.
 
-    The scores are binned on a grid, the bins smoothed, and the density interpolated between them, in time
-    linear in the scores. A bin is at most a 64th of the kernel's width, down to a width of 0.0005.
+    The scores are counted in bins, the counts smoothed, and the density interpolated between bin centres.
+    The time is linear in the number of scores. For kernels wider than 0.0005, a bin is at most a 64th of the
+    kernel's width.
     """
 
     def __init__(self, scores: "NDArray[np.float64]", bandwidth: Bandwidth) -> None:

@@ -37,8 +37,8 @@ from synthbench_augsbert.searching import OPTIONAL_SOURCES, SOURCES, FoundPairs,
 class AugSBERT(WithLabeller):
     """New pairs of gold sentences, labelled by a cross-encoder trained on gold, or by another labeller.
 
-    With the role `sentences`, pairs of those new sentences instead. Yields only the silver pairs; an
-    experiment adds the gold pairs as another part of its data. All randomness, here and in the
+    If the role `sentences` has a source, the pairs are made of its sentences instead. Yields only the silver
+    pairs; an experiment adds the gold pairs as another part of its data. All randomness, here and in the
     cross-encoder's training, follows from `seed`.
     """
 
@@ -101,7 +101,7 @@ class AugSBERT(WithLabeller):
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the expected size: at most one record per pair.
 
-        For a selecting sampler, also its work: one call per labelled pair.
+        For a selecting sampler, also the amount of computation: one call per labelled pair.
         """
         if not isinstance(self.sampler, SelectingSampler):
             return Expected(self._most_pairs(self.sampler, num_records))
@@ -110,7 +110,7 @@ class AugSBERT(WithLabeller):
         return Expected(sum(known) if len(known) == len(sizes) else None, Work("", 0.0, sum(known)))
 
     def needs_llm(self) -> bool:
-        """Return whether an LLM labels in this method; a selecting sampler leaves it to its dependencies."""
+        """Return whether this method asks an LLM: False for a selecting sampler, whose dependencies ask."""
         return super().needs_llm() and not isinstance(self.sampler, SelectingSampler)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
@@ -242,7 +242,10 @@ class AugSBERTDomain(WithLabeller):
         )
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if needed gold or dev scores are all equal, or if the target has no own pair."""
+        """Raise UserError if needed gold or dev scores are all equal, or if no target pair is left.
+
+        Target pairs with a sentence of gold are dropped.
+        """
         if self._chosen.learns:
             check_scores("augsbert-domain", sources)
         if not any(is_own for _, is_own in _target_pairs(sources)):

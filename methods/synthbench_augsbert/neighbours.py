@@ -104,9 +104,10 @@ class _Top:
         self.indices[tile], self._cosines[tile] = ids + tile.start, values
 
     def add(self, tile: slice, first: int, cosines: "NDArray[np.float32]", axis: int = 0) -> None:
-        """Compare the vectors of a tile, along `axis` of `cosines`, with the vectors from index `first` on.
+        """Compare the vectors of a tile with the vectors from index `first` on.
 
-        Most vectors are skipped: their greatest cosine is below the cosine of their k-th neighbour so far.
+        `axis` of `cosines` runs over the tile's vectors. Most of them are skipped: their greatest
+        cosine is below the cosine of their k-th neighbour so far.
         """
         least = self._cosines[tile, -1] - MARGIN
         touched = np.flatnonzero(cosines.max(axis=1 - axis) >= least)
@@ -212,7 +213,7 @@ class _Approximate:
         return float((self._cosines(queries, found) >= least).mean())
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
-        """Return the k nearest neighbours in the searched lists; queries with fewer get an exact search."""
+        """Return the k nearest neighbours in the searched lists; an exact search if the lists hold fewer."""
         wanted = min(self.k + 1 + SPARE, len(self.units))
         _, ids = self.index.search(self.units[queries], wanted)
         cosines = self._cosines(queries, ids)

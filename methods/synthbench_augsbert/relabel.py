@@ -42,7 +42,7 @@ class Relabel(Method):
     """The pairs of one role with new scores in [0, 1] by a labeller.
 
     Texts, split, subset, label and source are unchanged. A triplet gives two pairs, with former scores 1 and
-    0; pairs without a score count as 1. The agreement of new and former scores is measured.
+    0; the former score of an unscored pair is 1. The agreement of new and former scores is measured.
     """
 
     version = 1
@@ -71,7 +71,7 @@ class Relabel(Method):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the labeller's training")
 
     def needs_llm(self) -> bool:
-        """Return whether an LLM labels in this method; mixing or filtering leaves it to the dependency."""
+        """Return whether this method asks an LLM: False for mixing or filtering, whose dependency asks."""
         return self.labeller.uses_llm and not self._is_derived
 
     def needs(self) -> Mapping[str, Need]:
@@ -91,7 +91,10 @@ class Relabel(Method):
         return self.share < 1 or self.within is not None
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError unless exactly one role has pairs, or if an untrained labeller gets gold or dev."""
+        """Raise UserError unless exactly one role has pairs to label.
+
+        Also raises UserError if an untrained labeller gets gold or dev.
+        """
         labelled = [role for role in LABELLED_ROLES if role in given]
         if len(labelled) != 1:
             found = f"has {' and '.join(labelled)}" if labelled else "has none of them"
@@ -115,7 +118,7 @@ class Relabel(Method):
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the expected size: at most one record per pair.
 
-        For mixing or filtering, also its work: one call per pair.
+        For mixing or filtering, also the amount of computation: one call per pair.
         """
         number = _num_pairs(num_records)
         return Expected(number, Work("", 0.0, number) if number and self._is_derived else None)

@@ -102,7 +102,10 @@ class SelectingSampler(SamplerConfig, ABC):
     def select(
         self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield the selected pairs in order, and count the rest; `labelled`: pairs for each of `others`."""
+        """Yield the selected pairs in order, and count the dropped pairs.
+
+        `labelled` holds the labelled pairs of each sampler, by its name in `others`.
+        """
 
 
 class RandomSampler(SamplerConfig):
@@ -140,8 +143,9 @@ class KDESampler(SelectingSampler):
     """Selects from `size` labelled random pairs so that their scores are distributed like gold's.
 
     Thakur et al. 2021, section 3.1: a pair of score s is kept with probability min(1, gold's density at s /
-    silver's). If gold has classes (scores 0 and 1), all pairs scored 0.5 or more are kept, and others at
-    gold's ratio. The draw depends only on the seed and the two sentences.
+    silver's). If gold has classes (scores 0 and 1), all pairs scored 0.5 or more are kept, and random pairs
+    below 0.5 up to gold's ratio of negatives to positives. The draw depends only on the seed and the two
+    sentences.
     """
 
     name: Literal["kde"] = "kde"

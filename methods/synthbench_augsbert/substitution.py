@@ -34,9 +34,9 @@ WORD = linear_pattern(r"\b[^\W\d_]++(?!\w)(?>(?:['’-][^\W\d_]++(?!\w))*)")
 class ContextualSubstitution(Method):
     """Gold pairs with a share of both sentences' words replaced by a masked language model's guesses.
 
-    With `action: insert`, as many guesses are added before words instead. A pair keeps its gold score. This
-    is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the paper gives no amounts. The released
-    example inserts, with NLPAug's share and its limit of 10 words. Yields only the new pairs.
+    With `action: insert`, the guesses are added before the chosen words instead. A pair keeps its gold score.
+    This is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the paper gives no amounts. The
+    authors' example code inserts NLPAug's share of words, at most 10. Yields only the new pairs.
     """
 
     version = 1
@@ -72,7 +72,7 @@ class ContextualSubstitution(Method):
         check_words(texts, "contextual-substitution", "texts with spaces between words")
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the expected size: at most one pair per gold pair and copy; the time is unknown."""
+        """Return the expected size: at most `copies` pairs for each gold pair; the time is unknown."""
         return Expected(self.copies * num_records["gold"] if "gold" in num_records else None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
@@ -97,7 +97,7 @@ class ContextualSubstitution(Method):
                 task.advance(len(batch))
 
     def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
-        """Yield the new pair of each copy, even if finished: the model's rounding depends on the batch."""
+        """Yield a unit per copy, also for finished copies: the model's rounding depends on the batch."""
         drafts = [
             self._draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}")
             for record, copy in copies

@@ -9,9 +9,10 @@ NO_TASKS = "no list of tasks"
 
 
 def tasks_in(answer: str) -> list[str]:
-    """Return the tasks in an answer, each on one line; raises AnswerError without a list of texts.
+    """Return the tasks in an answer, each on one line.
 
-    The list may be the whole answer or a value in a JSON object; a task may be the only value of an object.
+    The list may be the whole answer or a value in a JSON object. An item of the list is a text, or an object
+    with a text as its only value. Raises AnswerError if there is no such list.
     """
     for value in json_values(answer):
         lists = [value] if isinstance(value, list) else list(value.values())

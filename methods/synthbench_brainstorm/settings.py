@@ -37,7 +37,7 @@ class BrainstormSettings(WithPrompts[BrainstormPrompts], Method):
         return True
 
     def revisions(self) -> Mapping[str, str]:
-        """Return the fixed hash that identities hold for the shipped prompts, if any is used."""
+        """Return a fixed hash for the identity if a shipped prompt is used, else {}."""
         is_used = self.shipped.shipped_among(self.prompts, self.prompt_names())
         return {"reconstructed prompts": _FIRST_FILE} if is_used else {}
 

@@ -10,8 +10,8 @@ MASK = "<mask>"
 def masked(sentence: str, rate: float, merge: float, *of: object) -> str:
     """Return a sentence with the share `rate` of its words masked, rounded up; `of` seeds the choice.
 
-    With probability `merge`, consecutive masks become one, so that the completion may have another length
-    (0.5 in the authors' released code).
+    With probability `merge` (0.5 in the authors' released code), consecutive masks become one, so that the
+    completion may have another length.
     """
     words = sentence.split()
     order = sorted(range(len(words)), key=lambda place: hashed_share(*of, rate, place, num_bytes=4))

@@ -54,7 +54,7 @@ class DINOTexts(WritingSettings, Method):
         return self._cost().lines()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the number of texts and the work of writing."""
+        """Return the expected number of texts, and the amount of computation."""
         return self._cost().expected()
 
     def _cost(self) -> WritingCost:
@@ -160,7 +160,7 @@ class DINO(WritingSettings, Method):
         return cost.lines()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the number of pairs and the work of writing."""
+        """Return the expected number of pairs, and the amount of computation."""
         cost = self._cost(num_records)
         return Expected() if cost is None else cost.expected()
 

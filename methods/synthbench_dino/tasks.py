@@ -13,7 +13,7 @@ Counterlabels = Annotated[
     tuple[str, ...],
     Field(
         strict=False,
-        description="labels whose prompts the text should fit less well than its own label's prompt",
+        description="labels that the text should not fit; decoding avoids tokens that their prompts favour",
     ),
 ]
 
@@ -113,13 +113,13 @@ class PairTask(_TaskSection):
         return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
     def check_first_texts(self) -> None:
-        """Raise ValueError unless each prompt quotes the first text: a quotation mark ends a written one."""
+        """Raise ValueError unless each prompt has quotation marks around the first text."""
         for name, label in self.labels.items():
             if f"{QUOTE}{PLACEHOLDER}{QUOTE}" not in label.instruction:
                 raise ValueError(f"label '{name}': for `x1:`, {PLACEHOLDER} must be in quotation marks")
 
     def first_texts(self) -> dict[str, TextLabel]:
-        """Return the labels of first texts: each prompt up to the first text, without counterlabels."""
+        """Return labels of first texts, without counterlabels; their prompts end where the text starts."""
         return {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}
 
 

@@ -1,4 +1,4 @@
-"""What both methods share: settings of the language model, progress, and records of failures."""
+"""What `dino` and `dino-texts` share: settings of the language model, progress, and records of failures."""
 
 import time
 from collections import Counter
@@ -123,7 +123,7 @@ class Tally:
         self._task.__exit__(*raised)
 
     def count(self, unit: Unit) -> None:
-        """Count one unit."""
+        """Advance the bar by one unit and count its texts and drops."""
         self._bar.advance()
         self._num_kept += sum(not isinstance(record, Failure) for record in unit.records)
         self._dropped.update(unit.dropped)

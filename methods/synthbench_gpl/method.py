@@ -119,7 +119,10 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return self.prompts is not None and QUERIES in self.prompts.named
 
     def version_in_use(self) -> int:
-        """Return 3 for a file of prompts without this method's, which formerly showed exemplars; else 2."""
+        """Return 2, or 3 for a file of prompts that lacks this method's prompt.
+
+        For such a file, version 2 showed exemplars.
+        """
         return 2 if self.prompts is None or self._has_own_prompt else self.version
 
     def prompt_names(self) -> list[str]:
@@ -152,7 +155,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         return estimated_amount(num_requests, chats, TOKENS_PER_QUERY)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the maximum number of pairs, and the work of a sequence-to-sequence model."""
+        """Return the maximum number of pairs, and the computation of a sequence-to-sequence model."""
         num_passages = num_records.get(PASSAGES)
         if num_passages is None:
             return Expected()
@@ -200,7 +203,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     def _queries(
         self, passages: list[Sentence], number: int, model: Seq2SeqModel
     ) -> "list[list[tuple[str, str]]]":
-        """Return (text, "") for each query of each passage; chunks limit the memory for the kv-cache."""
+        """Return each passage's queries as (text, ""), "" for no failure; chunks limit the kv-cache."""
         queries: list[list[tuple[str, str]]] = [[] for _ in passages]
         texts = [" ".join(passage.sentence.split()) for passage in passages]
         for start in range(0, number, CHUNK):

@@ -41,8 +41,9 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     """Queries that need two passages: each passage, and the one nearest to it by BM25.
 
     A query gives two pairs, one with each passage: both are relevant. The method does not check whether a
-    query needs both; `keep-consistent` and `judge` do. A passage that shares no word with another gets no
-    query; its queries are counted as dropped. Copies of a passage are never paired with each other.
+    query needs both; `keep-consistent` and `judge` do. For a passage that shares no word with any other, no
+    query is written: `queries_per_passage` drops are counted. Copies of a passage are never paired with each
+    other.
     """
 
     version = 3

@@ -104,7 +104,7 @@ class MultiCSRTriplets(TripletWriting):
         return estimated_amount(number, (chat.messages for chat in self._typical()), _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the expected size, at most one triplet per sentence, and the work of `seq2seq`."""
+        """Return the expected size, at most one triplet per sentence, and the computation of `seq2seq`."""
         number = num_records.get(SENTENCES)
         if number is None or self.seq2seq is None:
             return Expected(number)

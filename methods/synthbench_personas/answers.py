@@ -17,9 +17,10 @@ _JOINTS = linear_pattern(r"[\W_]+")
 def configuration_in(
     answer: str, personas: Sequence[str], types: Collection[str], difficulties: Collection[str]
 ) -> Mapping[str, str]:
-    """Return the persona's text, and the names of type and difficulty; raises AnswerError for other choices.
+    """Return the persona's text, and the names of type and difficulty.
 
-    A persona is chosen by its number, counted from 1, or its text.
+    A persona is chosen by its number, counted from 1, or its text. Raises AnswerError if a choice is missing
+    or was not offered.
     """
     found = json_object(answer, (PERSONA, TYPE, DIFFICULTY))
     return {

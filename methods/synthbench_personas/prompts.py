@@ -53,7 +53,7 @@ class PersonaPrompts(PromptFile):
     )
 
     def configuration_chat(self, passage: str, personas: tuple[str, ...], *of: object) -> PromptChat:
-        """Return a request for a configuration; all draws depend only on `of`."""
+        """Return a request for a configuration; `of`, such as seed and key, determines all draws."""
         assert self.configuration is not None
         values = {
             "passage": passage,

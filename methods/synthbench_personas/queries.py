@@ -55,7 +55,7 @@ class PersonaQueries(PersonaSettings):
     query_sampling: OpenSampling = Field(OpenSampling(), description="sampling of queries")
 
     def prompt_names(self) -> tuple[str, ...]:
-        """Return the names of the prompts and lists that either step reads."""
+        """Return the names of the prompts and lists of both steps."""
         return (*OF_CONFIGURATIONS, QUERY)
 
     def needs(self) -> Mapping[str, Need]:
@@ -123,7 +123,10 @@ def _of_pools(chat: PromptChat) -> list[str]:
 
 
 def _num_words(chat: PromptChat) -> float:
-    """Return the mean of the numbers in the request's length, such as 10 for "5 to 15 words"; else 15."""
+    """Return the expected number of words of a query.
+
+    This is the mean of the numbers in texts drawn from pools: 10 for "5 to 15 words". 15 without numbers.
+    """
     found = [
         int(word) for text in _of_pools(chat) for word in text.replace(",", "").split() if word.isdecimal()
     ]

@@ -124,7 +124,10 @@ _Asked = tuple[Sentence, str]
 
 
 def _num_sentences(chat: PromptChat) -> float:
-    """Return the number of sentences in the request's length, such as 3 for "3 sentences"; else 4."""
+    """Return the expected number of sentences of a document.
+
+    This is the first number that begins a text drawn from pools: 3 for "3 sentences". 4 without a number.
+    """
     said = [text.split()[0] for slot, text in chat.values.items() if slot not in _SLOTS]
     named = [int(word) for word in said if word.isdecimal()]
     return named[0] if named else _SENTENCES_PER_DOCUMENT

@@ -42,7 +42,7 @@ class GradedPrompts(PromptFile):
         return tuple(str(level) for level in reversed(range(len(self.levels or ()))))
 
     def chat(self, query: str, *of: object) -> PromptChat:
-        """Return a request for documents; all draws depend only on `of`."""
+        """Return a request for documents; `of`, such as seed and key, determines all draws."""
         assert self.documents is not None and self.levels is not None
         levels = (f'"{key}" ({meaning})' for key, meaning in zip(self.keys, self.levels, strict=True))
         return drawn_chat(self.documents, {"query": query, "levels": LEVEL_END.join(levels)}, *of)

@@ -61,7 +61,7 @@ class SynCSEPartial(WithLabels, WithExemplars):
 
 
 class _Written(WithSentences, WithLabels):
-    """Positives and hard negatives for sentences that the LLM writes first, as a data set of their own."""
+    """Triplets from the sentences of `syncse-sentences`: the LLM adds a positive and a hard negative."""
 
     record_kind = RecordKind.TRIPLET
     title: ClassVar[str]

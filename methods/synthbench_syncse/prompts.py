@@ -36,7 +36,7 @@ class LabelPrompt(Prompt):
 
 
 class ListPrompt(Prompt):
-    """Asks for {number} sentences, after an example list from the genre or from the section `naive`."""
+    """Asks for {number} sentences; an example list, of the genre or the section `naive`, is shown first."""
 
     shared_slots: ClassVar[tuple[str, ...]] = ("number",)
     takes_exemplars: ClassVar[bool] = False

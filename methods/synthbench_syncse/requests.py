@@ -54,7 +54,7 @@ class SentenceChats:
     is_naive: bool = False
 
     def chat(self, index: int) -> PromptChat:
-        """Return the request for SENTENCES_PER_REQUEST sentences; its `name` is their genre or domain."""
+        """Return the request for SENTENCES_PER_REQUEST sentences; `name`: genre, domain or "naive"."""
         if self.is_naive:
             chat = self._naive()
         else:

@@ -138,7 +138,7 @@ class SynCSESentences(WithSubject, WithSeed):
 
 
 def check_subject(prompts: SentencePrompts, given: Mapping[str, object]) -> None:
-    """Raise ValueError if `genres`, `domain` and `naive` conflict, or the prompts lack what they need."""
+    """Raise ValueError if `genres`, `domain` and `naive` conflict, or `prompts` has no section for them."""
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
         raise ValueError(f"{' and '.join(chosen)} exclude each other")

@@ -15,8 +15,8 @@ class Agreement(BaseModel):
 
     `raw` is the share of equal answers among all pairs of answers to the same item, in [0, 1]. Kappa and
     alpha are 1 for perfect agreement and about 0 for chance. A figure is None if there is nothing to
-    compare. Kappa and alpha are also None if all answers are one label, and kappa unless there are two
-    annotators.
+    compare. Kappa and alpha are also None if all answers are one label. For more than two annotators, kappa
+    is None.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -37,7 +37,7 @@ class Confusion(BaseModel):
 
 
 class Correlation(BaseModel):
-    """Spearman's rank correlation of intended scores and judgements; no interval for fewer than 10 pairs."""
+    """Spearman's rank correlation of pairs of numbers; no interval for fewer than 10 pairs."""
 
     model_config = ConfigDict(frozen=True)
 

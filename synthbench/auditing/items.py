@@ -107,7 +107,10 @@ def _of_rankings(dataset: SyntheticDataset) -> Items:
 
 
 def _scored(given: Iterable[tuple[Any, str, tuple[str, ...], float]]) -> Items:
-    """Return an item for each (record, part, texts, score); the score or its bin is the intended label."""
+    """Return an item for each (record, part, texts, score); the score or its bin is the intended label.
+
+    `part` distinguishes the items of one record.
+    """
     found = list(given)
     names = tuple(f"{score:g}" for score in sorted({score for *_, score in found}))
     is_few = len(set(names)) <= MOST_DISTINCT_SCORES

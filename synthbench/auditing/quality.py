@@ -21,13 +21,13 @@ Texts = tuple[str, ...]
 
 
 class Estimate(BaseModel):
-    """A figure with its 95 % interval."""
+    """A figure with its 95 % interval; a mean of one value has none."""
 
     model_config = ConfigDict(frozen=True)
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class LabelQuality(BaseModel):
@@ -56,7 +56,9 @@ class LabelQuality(BaseModel):
     )
     error: Estimate = Field(description="mean of label - gold")
     swapped: Estimate | None = Field(description="mean absolute difference of a pair's labels in both orders")
-    flipped: Share | None = Field(description="pairs whose class by label depends on the texts' order")
+    flipped: Share | None = Field(
+        description="pairs whose label gives another class if the two texts are swapped"
+    )
     length: Correlation | None = Field(
         description="correlation of label - gold with the total number of words of the two texts"
     )
@@ -66,7 +68,8 @@ class LabelQuality(BaseModel):
 def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: float) -> LabelQuality:
     """Compare the scores of labelled pairs with gold's scores of the same texts in the same order.
 
-    Raises UserError if no pair outside dev has a label, or if the dev pairs have a single class or label.
+    Raises UserError if no pair outside dev has a label, or if all dev pairs have the same
+    class in gold or the same label.
     """
     import numpy as np
 
@@ -127,8 +130,8 @@ def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", 
 def kappa_of(counts: "NDArray[np.int64]") -> Estimate | None:
     """Return Cohen's kappa with a bootstrap interval; None if all pairs are of one class.
 
-    `counts` are the numbers of pairs positive for both, the first only, the second only, and neither.
-    Resampling changes only these numbers, so the bootstrap draws them instead of pairs, with seed 0.
+    `counts` are numbers of pairs: positive in both labellings, only in the first, only in the second, and in
+    neither. Resampling changes only these numbers, so the bootstrap draws them instead of pairs, with seed 0.
     """
     import numpy as np
 
@@ -192,7 +195,8 @@ def _kappas(counts: "NDArray[np.int64]") -> "NDArray[np.float64]":
 def _mean(values: "NDArray[np.float64]") -> Estimate:
     import numpy as np
 
-    value, margin = float(values.mean()), 0.0
-    if len(values) > 1:
-        margin = 1.96 * float(values.std(ddof=1) / np.sqrt(len(values)))
+    value = float(values.mean())
+    if len(values) == 1:
+        return Estimate(value=value, low=None, high=None)
+    margin = 1.96 * float(values.std(ddof=1) / np.sqrt(len(values)))
     return Estimate(value=value, low=value - margin, high=value + margin)

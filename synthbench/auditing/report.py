@@ -43,7 +43,8 @@ class Audit(BaseModel):
     )
     outside: dict[str, int] = Field(
         default_factory=dict,
-        description="names of the sentences outside the grammar, such as sentence1 -> number of items",
+        description="names of the sentences outside the grammar (`sentence1 and sentence2` if both are)"
+        " -> number of items",
     )
     correlation: Correlation | None = None
     by_annotator: dict[str, dict[str, Share]] = Field(

@@ -195,7 +195,7 @@ def _read(name: str, sheet: _Sheet) -> Annotation:
 
 
 def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
-    """Note an unknown or duplicate id, and sentences moved to another id.
+    """Add to `sheet.faults` an unknown or duplicate id, and sentences that belong to another id.
 
     Sentences that a spreadsheet merely changed (a dash, a number) are accepted.
     """
@@ -228,7 +228,10 @@ def _question(header: Sequence[str], file: Path) -> tuple[SheetQuestion, int]:
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row's first line number and its cells; strips and unescapes (`restored`) the header only."""
+    """Yield the number of each row's first line, and the row's cells.
+
+    Only the header's cells are stripped and unescaped.
+    """
     check_file(file)
     allow_long_cells()
     try:
@@ -249,6 +252,6 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(header: str) -> str:
-    """Return the separator of `DELIMITERS` at which the header has the cell "id"; else the comma."""
+    """Return the first of `DELIMITERS` that makes "id" a cell of the header; the comma if none does."""
     found = (each for each in DELIMITERS if ID in next(csv.reader([header], delimiter=each), []))
     return next(found, DELIMITERS[0])

@@ -86,7 +86,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
-    """Write a file so that neither a reader nor a crash leaves it half written."""
+    """Write a file in one step: no reader sees it half written, and no crash leaves it half written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)

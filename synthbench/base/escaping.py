@@ -20,7 +20,7 @@ def shown(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return the text as a cell that is no formula: prefixed by ' if needed; `restored` removes the '."""
+    """Return the text as a cell that is no formula, after an apostrophe if needed; undo with `restored`."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

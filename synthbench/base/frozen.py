@@ -1,7 +1,7 @@
 """Defaults and constants that decide results, and the rule by which they enter identities.
 
-An identity leaves out a setting added later, or a constant of the code, as long as its value is the first
-one. This first value is a literal that is written once and never changed (`frozen`). A changed default or
+An identity leaves out a constant of the code, or a setting that was added later, while it has its first
+value. This value, `frozen`, is a literal that is written once and never changed. A changed default or
 constant therefore changes the identity, and no store serves results of the old value.
 """
 
@@ -25,7 +25,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Omitted:
-    """Test of whether a field has the given value, at which identities and files leave out the field."""
+    """Test whether a field equals `value`; if it does, identities and files leave it out."""
 
     value: Any
 

@@ -6,7 +6,7 @@ MAX_NAMES = 6
 
 
 def listed(names: Iterable[str], most: int = MAX_NAMES, between: str = ", ") -> str:
-    """Return the names joined; of more than `most` names, the first and a count: "a, b and 3 more"."""
+    """Return the first `most` names, joined by `between`, and a count of further names: "a, b and 3 more"."""
     shown = list(names)
     more = len(shown) - most
     return between.join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -17,8 +17,8 @@ def linear_pattern(regex: str, flags: int = 0) -> re.Pattern[str]:
 
     - An unlimited repeat follows the beginning of the text, or a character that the repeat can't match:
       `<\w+>`, not `\w+>`, which starts anew at each letter of a long word.
-    - Two such repeats in a row are possessive (`\s*+:?\s*+`), or a character that the second can't match
-      separates them.
+    - Two unlimited repeats in a row are possessive (`\s*+:?\s*+`), or are separated by a character that the
+      second can't match.
     - A repeated group is atomic: `(?>(?:a b)*)`, not `(?:a b)*+`, which Python before 3.11.5 misreads.
     """
     pattern = re.compile(regex, flags)

@@ -41,9 +41,9 @@ def wait_idly() -> None:
     """Let idle OpenMP threads sleep soon, unless the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
 
     By default idle threads spin: they poll for work. Beside other busy processes, a small training by two
-    threads took 1.5 to 2.9 times as long as with a short spin. On idle cores it took from 10 % more to 25 %
-    less (benchmarks/waiting.py, on two machines). Results do not change. GNU's OpenMP, which torch for Linux
-    uses, reads GOMP_SPINCOUNT when torch is imported.
+    threads took 1.5 to 2.9 times as long by default as with a short spin. On idle cores, the time by default
+    was from 10 % longer to 25 % shorter (benchmarks/waiting.py, on two machines). Results do not change.
+    GNU's OpenMP, which torch for Linux uses, reads GOMP_SPINCOUNT when torch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)

@@ -130,8 +130,8 @@ class Runtime(BaseModel):
     wait_for_nodes_s: float = Field(
         0.0,
         ge=0,
-        description="on a cluster: seconds that a stage too large for every node waits for a larger node to"
-        " join; 0: such stages are refused before anything runs",
+        description="on a cluster: seconds to wait for a larger node if a stage fits on no node; 0: refuse"
+        " stages that fit on no node, before anything runs",
     )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"
@@ -141,7 +141,7 @@ class Runtime(BaseModel):
     ] = Field(
         {},
         description="kind of stage -> what each stage of this kind reserves, such as `train: {gpus: 0.5}`: "
-        "resources of a cluster's node, or with `--jobs` GPUs of this machine",
+        "resources of a cluster's node, or, with `--jobs`, GPUs of this machine",
     )
 
     def num_sequences(self, device_type: str) -> int:

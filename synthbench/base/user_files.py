@@ -81,6 +81,14 @@ def why_no_file(path: Path) -> str:
     return "" if stat.S_ISREG(mode) else "is a pipe or a device, not a file"
 
 
+def why_no_folder(path: Path) -> str:
+    """Return why a path is no folder that can be read, or "" for a folder."""
+    wrong = why_no_file(path)
+    if wrong == IS_FOLDER:
+        return "" if os.access(path, os.R_OK | os.X_OK) else "can't be read: Permission denied"
+    return "no such folder" if wrong == NO_FILE else wrong or "is no folder"
+
+
 def check_file(path: Path) -> None:
     """Raise UserError unless the path is a file that fits into this machine's memory."""
     wrong = why_no_file(path)

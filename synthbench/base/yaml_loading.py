@@ -1,4 +1,4 @@
-"""Load untrusted YAML; refuse, naming the line, anything but plain data, and data that load slowly."""
+"""Load untrusted YAML: plain data only, and no data that load slowly; errors name the line."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,8 @@ def load_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse YAML 1.2 text; `name` is the file's name in messages.
 
     Raises UserError with the line for: invalid YAML, too many values, too deep nesting, an alias inside the
-    value it refers to, a duplicate key, and any value but text, number, true, false, date, list or mapping.
+    value it refers to, a duplicate key, and any value but text, number, true, false, null, date, list or
+    mapping.
     """
     return load_with_lines(text, name)[0]
 
@@ -148,7 +149,11 @@ class _Constructor(SafeConstructor):
     def _items(self, node: Node) -> dict[Any, tuple[Node, Node]]:
         """Return each key's nodes (key and value); the mapping's own keys override those merged by `<<`."""
         own = [pair for pair in node.value if str(pair[0].tag) != f"{_CORE}merge"]
-        layers = [{self._scalar(key): (key, value) for key, value in own}]
+        layers: list[dict[Any, tuple[Node, Node]]] = [{}]
+        for key, value in own:
+            if (scalar := self._scalar(key)) in layers[0]:  # 1 and 1.0, true and True
+                raise _NotPlainError(key.start_mark.line + 1, (key.value,), "is given twice")
+            layers[0][scalar] = (key, value)
         for value in (value for key, value in node.value if str(key.tag) == f"{_CORE}merge"):
             for each in value.value if value.id == "sequence" else [value]:
                 if each.id != "mapping":
@@ -221,7 +226,7 @@ class _CountingComposer(Composer):
 
 
 def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:
-    """Return the number of values in a node with aliases expanded; `sizes` holds 0 for an unfinished node."""
+    """Return the number of values in a node, aliases expanded; `sizes` is 0 for nodes still being counted."""
     known = sizes.get(id(node))
     if known == 0:
         raise _error(node, "an alias is inside the value that it stands for")

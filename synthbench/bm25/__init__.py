@@ -12,8 +12,8 @@ __all__ = ["WordNeighbours", "nearest_by_words"]
 class WordNeighbours:
     """The texts nearest to each query by BM25, best first: at most k, each sharing a word with the query.
 
-    `num_lacking` is the number of neighbours missing to k, summed over all queries, because too few texts
-    share a word with the query.
+    If too few texts share a word with a query, the query has fewer than k neighbours. `num_lacking` is the
+    total number of missing neighbours, over all queries.
     """
 
     indices: Sequence[Sequence[int]]
@@ -30,7 +30,7 @@ def nearest_by_words(
     """Return the k best texts for each query by BM25, or fewer if fewer share a word with the query.
 
     Ties go to the lower index. Without `queries` each text is a query, and is never its own neighbour. Raises
-    ValueError unless 1 <= k <= number of texts, or k < number of texts without `queries`.
+    ValueError if k is below 1 or above the number of possible neighbours.
     """
     import numpy as np
 

@@ -55,9 +55,10 @@ def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
 
 
 def lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
-    """Return a lower bound on each row's k-th greatest score that few scores exceed, shape (rows, 1).
+    """Return a close lower bound on each row's k-th greatest score, shape (rows, 1).
 
-    The bound is one of the scores: the k-th greatest of the maxima of at least k disjoint groups of columns.
+    Only a few scores of a row exceed it. The bound is one of the scores: the k-th greatest of the maxima of
+    at least k disjoint groups of columns.
     """
     import numpy as np
 

@@ -8,7 +8,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import console
-from synthbench.cli.dataset import Dataset, JsonFile, found, opened_dataset, write_json
+from synthbench.cli.dataset import Dataset, JsonFile, check_json, found, opened_dataset, write_json
 from synthbench.cli.options import Quiet, shown_progress
 from synthbench.worlds import NAME, WorldName
 
@@ -129,14 +129,12 @@ def _report(
     from synthbench.auditing.quality import POSITIVE
     from synthbench.auditing.report import audit_by_gold, audit_by_oracle, audit_by_people
     from synthbench.auditing.sheets import read_annotations
-    from synthbench.data.exchange import check_target
     from synthbench.reporting.model.audit_section import audit_block
     from synthbench.reporting.model.labels_section import quality_grids, quality_notes
     from synthbench.reporting.model.sections import Block
     from synthbench.reporting.render.terminal import terminal_block
 
-    if json_file is not None:
-        check_target(json_file, force=True)
+    check_json(json_file)
     path, title = found(dataset)
     opened = opened_dataset(path)
     items = items_of(opened)

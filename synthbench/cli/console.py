@@ -52,7 +52,7 @@ EXIT_TERMINATED = 143
 
 
 class Terminated(BaseException):
-    """Raised when the process is asked to end (SIGTERM); like Ctrl-C, but for the exit code."""
+    """Raised when the process is asked to end (SIGTERM); handled like Ctrl-C, with another exit code."""
 
 
 INTERRUPTIONS = (KeyboardInterrupt, Terminated)

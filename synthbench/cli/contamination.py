@@ -12,6 +12,7 @@ from synthbench.cli.dataset import (
     Dataset,
     JsonFile,
     SplitterName,
+    check_json,
     encoder_name,
     found,
     loaded_encoder,
@@ -73,7 +74,8 @@ def contamination(
     path, title = found(dataset)
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    tests = dict(_tests(against, data, origin))
+    check_json(json_file)
+    tests = _tests(against, data, origin)
     if not tests:
         raise UserError(f"--against {', '.join(against)}: none of the test sets is there")
     encode = loaded_encoder(encoder).encode if embedding or encoder else None
@@ -114,16 +116,22 @@ def _print(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") 
         print(f"{check}: {number:,} distinct sentences of the data are in a test set")
 
 
-def _tests(
-    against: Sequence[str], data: Path | None, origin: Origin
-) -> "Iterator[tuple[str, Iterable[Row]]]":
-    for name in against:
-        if name in SUITES:
-            yield from _suite(name, data, origin)
-        elif Path(name).suffix in (".yaml", ".yml") or Path(name).exists():
-            yield from _experiment(Path(name), data)
-        else:
-            yield name, _task(name, data, origin)
+def _tests(against: Sequence[str], data: Path | None, origin: Origin) -> "dict[str, Iterable[Row]]":
+    """Return the texts of all test sets by name; a name that is taken follows what gave the test set."""
+    tests: dict[str, Iterable[Row]] = {}
+    for name in dict.fromkeys(against):
+        for task, rows in _tests_of(name, data, origin):
+            tests[f"{name}: {task}" if task in tests else task] = rows
+    return tests
+
+
+def _tests_of(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str, Iterable[Row]]]":
+    if name in SUITES:
+        yield from _suite(name, data, origin)
+    elif Path(name).suffix in (".yaml", ".yml") or Path(name).exists():
+        yield from _experiment(Path(name), data)
+    else:
+        yield name, _task(name, data, origin)
 
 
 def _suite(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str, Iterable[Row]]]":

@@ -114,8 +114,9 @@ def import_(
 
     Columns: sentence1, sentence2 and score in [0, 1]; anchor and positive, optionally negative; query,
     candidates and grades in [0, 1] (both lists, in .csv and .tsv as JSON); or sentence. Every faulty line is
-    reported. For other column names, score ranges and class labels use --column, --score-range and --score,
-    also with .parquet and .txt. An experiment can read the same files directly (`file:`).
+    reported. For other column names, score ranges and class labels use --column, --score-range and --score.
+    With one of these options, FILE may also be a .parquet. --kind sentence also reads a .txt, a sentence per
+    line. An experiment can read the same files directly (`file:`).
     """
     from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file
@@ -125,7 +126,7 @@ def import_(
     check_target(target, force=force)
     wanted = RecordKind(kind) if kind else None
     if file_format is not None:
-        if reading.columns or reading.score_range:
+        if reading.columns or reading.score_range or reading.skip_blank:
             raise UserError(f"--format {file_format} knows its columns; give --score alone")
         imported = import_in_format(file, file_format, wanted, reading.class_scores())
     else:

@@ -1,6 +1,7 @@
 """The DATASET argument of commands: find and read the data set, and load the encoder for its sentences."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,6 +32,17 @@ SplitterName = Annotated[
     typer.Option("--words", help="How scripts without spaces are split: pairs of letters, or ICU's words."),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")]
+
+
+def check_json(file: Path | None) -> None:
+    """Raise UserError, before any work, if the file that --json names is a folder or can't be made."""
+    if file is None:
+        return
+    folder = file.absolute().parent
+    if not (os.access(folder, os.W_OK | os.X_OK) and folder.is_dir()):
+        raise UserError(f"--json {file}: no folder {folder} that can be written to")
+    if file.is_dir():
+        raise UserError(f"--json {file}: is a folder; name a file")
 
 
 def write_json(file: Path | None, figures: Mapping[str, object]) -> None:
@@ -157,7 +169,10 @@ class ReadingOptions:
         return source.load(Roots(base=file.parent))
 
     def _kind(self, columns: dict[str, str]) -> Kind:
-        """Return the first kind of record with all named fields, and with scores if a score option is set."""
+        """Return the first of `_KINDS` that has all fields of `columns`.
+
+        With --score-range the kind must have scores or grades, with --score it must be a scored pair.
+        """
         from synthbench.data.records import RecordKind
         from synthbench.sources.files import known_fields
 

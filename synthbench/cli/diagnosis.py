@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.user_files import IS_FOLDER, NO_FILE, why_no_file, why_no_folder
 from synthbench.plugins.loading import GROUPS, component, installed
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.outbox import Outbox
@@ -110,7 +111,7 @@ def _misfit(requirement: "Requirement") -> str:
 
 
 def plugins() -> Iterator[DoctorFinding]:
-    """Load every installed plug-in."""
+    """Load every installed plug-in; yield a problem for each that fails, and a list of the usable ones."""
     for group in GROUPS:
         names = sorted(installed(group))
         faults = {name: fault for name in names if (fault := _loading_fault(group, name))}
@@ -217,26 +218,27 @@ def hub() -> Iterator[DoctorFinding]:
 def _existing(path: Path) -> Path:
     """Return the path, or its nearest existing parent."""
     absolute = path.absolute()
-    return next(each for each in (absolute, *absolute.parents) if each.exists())
+    return next(each for each in (absolute, *absolute.parents) if why_no_file(each) != NO_FILE)
 
 
 def _obstacle(folder: Path) -> str:
     """Return why a folder can't be written to, "" if it can."""
-    if not folder.is_dir():
-        return "is no folder"
+    wrong = why_no_file(folder)
+    if wrong != IS_FOLDER:
+        return wrong or "is no folder"
     return "" if os.access(folder, os.W_OK | os.X_OK) else "can't be written to"
 
 
 def data() -> DoctorFinding:
-    """Check that the folder in SYNTHBENCH_DATA exists; `validate` and `run` check for test sets in it."""
+    """Check that the folder in SYNTHBENCH_DATA can be read; `validate` and `run` look for test sets."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
         return note(
             "data", "SYNTHBENCH_DATA is not set: tasks are found with --data or on the hub only", advice
         )
-    if not Path(named).is_dir():
-        return problem("data", f"SYNTHBENCH_DATA={named}: no such folder", advice)
+    if wrong := why_no_folder(Path(named)):
+        return problem("data", f"SYNTHBENCH_DATA={named}: {wrong}", advice)
     return fine("data", named)
 
 

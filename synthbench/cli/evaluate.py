@@ -10,7 +10,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import print_table
-from synthbench.cli.dataset import write_json
+from synthbench.cli.dataset import check_json, write_json
 from synthbench.cli.exports import Destination, DryRun, Public, Push, Yes
 from synthbench.cli.options import Quiet, shown_progress
 from synthbench.models.precision import Precision
@@ -88,7 +88,7 @@ def evaluate(
     from synthbench.base.runtime import Runtime
     from synthbench.suites.scoring import Scoring, score
 
-    _check_folder_of(json_file)
+    check_json(json_file)
     destination = _destination(to, push=push, public=public, dry_run=dry_run, yes=yes)
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
     progress = shown_progress(is_quiet=quiet, is_verbose=False)
@@ -123,11 +123,6 @@ def _export(asked: "Scoring", scored: "Scored", repository: str, folder: Path) -
 
     for name, reason in write_evaluation(asked, scored, repository, folder).items():
         print(f"not exported: {name}: {reason}", file=sys.stderr)
-
-
-def _check_folder_of(json_file: Path | None) -> None:
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
 
 
 def _print_table(name: str, evaluations: Mapping[str, "Evaluation"], settings: Mapping[str, Any]) -> None:

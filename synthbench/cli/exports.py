@@ -119,7 +119,7 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Destination, Given):
-    """An export of an experiment's row; its fields but `kind` are options of `export model` and `dataset`."""
+    """An export of an experiment's row; all fields except `kind` are options of the export command."""
 
     row: Row
     license_id: License = ""
@@ -128,7 +128,7 @@ class Export(Destination, Given):
     def subject(self, seed: str) -> "Subject":
         """Return the row's run with this seed: a number, "best-on-dev", "any" or "".
 
-        "": the best on dev, or the first if there are no dev scores.
+        "any": the first run. "": the best on dev, or the lowest seed if dev scores are missing.
 
         Raises UserError if folder, repository, row or seed is invalid, or if the experiment was not run.
         """

@@ -14,6 +14,7 @@ from synthbench.cli.dataset import (
     JsonFile,
     ReadingOptions,
     SplitterName,
+    check_json,
     encoder_name,
     found,
     is_static_installed,
@@ -89,6 +90,7 @@ def inspect_dataset(
     """
     from synthbench.data.inspect import shared_sentences
 
+    check_json(json_file)
     named = [found(each) for each in (dataset, other) if each is not None]
     if reading and not any(path.is_file() for path, _ in named):
         raise UserError(

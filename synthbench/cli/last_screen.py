@@ -21,15 +21,16 @@ def print_last_screen(
 ) -> None:
     """Print a result's table, the paths of its page and notes, and the next step.
 
-    On a terminal, the table fits the terminal's width. `edited` maps each report file that the user had
-    changed to the name of the file's copy; both are printed first. `following` is the next step.
+    On a terminal, the table fits the terminal's width. The keys of `edited` are report files that the user
+    had changed, the values are the names of their copies; both are printed first. `following` is the next
+    step.
     """
     from synthbench.reporting.render.terminal import terminal_report
     from synthbench.reporting.render.terminal_forest import terminal_forest
     from synthbench.reporting.report import Report
 
     for name, copy in edited.items():
-        print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
+        print(f"kept: {folder / name} was not what was last written here; that version is {copy} now")
     output, report = console(), Report(result)
     shown = terminal_report(report, output, fits=output.is_terminal)
     if not output.is_terminal:
@@ -44,8 +45,8 @@ def print_last_screen(
 def next_step(invocation: "Invocation", address: str) -> str:
     """Return how to see the runs in MLflow; `address` is a server's URL or the command that shows the runs.
 
-    The command names the experiment file. After a run with overrides the command names no file: it then shows
-    the last tracked result, which is this run's.
+    After a run without overrides, the command names the experiment file. After a run with overrides, the
+    command names no file and shows the last tracked result, which is this run's.
     """
     is_server = "://" in address
     file = "" if is_server or invocation.overrides else f" {shlex.quote(str(invocation.experiment.file))}"

@@ -58,7 +58,7 @@ class OwnData:
 def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
     """Return the text of a study's short file, and the findings on the data.
 
-    `folder` is where the study will be: its file names the data by their paths from there. If the columns or
+    The study will be in `folder`; paths of data in the short file are relative to `folder`. If the columns or
     classes of a data file can't be guessed, there are no findings on it; the user describes it in the study.
     Raises UserError for files that can't be read, and for a base that does not know the texts' language.
     """

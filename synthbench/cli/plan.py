@@ -73,7 +73,7 @@ def plan(
 
 
 def _notes(planned: "Plan") -> Iterator[str]:
-    """Yield the tables' notes, remarks on the file, bases with unknown training sets, and skipped tasks."""
+    """Yield lines: table notes, remarks on the file, bases with unknown training sets, tasks without data."""
     from synthbench.reporting.model.seen_notes import seen_sentences
     from synthbench.results.collect import prompt_notes
     from synthbench.results.seen import seen_data, unknown_bases

@@ -25,7 +25,10 @@ EXIT_PENDING = 4
 def opened(
     file: "Path", overrides: "Overrides", progress: "RunProgress", hosts: list[str] | None
 ) -> "Invocation":
-    """Load an experiment, allow `hosts` to get its LLMs' API keys, and show what runs and what is sent."""
+    """Return the loaded experiment after allowing `hosts` to get its LLMs' API keys.
+
+    Shows the lines of `opening`, such as the code that runs and the LLM services that get data.
+    """
     from synthbench.config.key_hosts import allow_hosts
     from synthbench.pipeline.invocation import load_invocation
 

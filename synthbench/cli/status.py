@@ -49,7 +49,7 @@ def status(
 
 
 def _run_lines(note: "RunNote", *, goes_on: bool) -> Iterator[str]:
-    """Yield lines on a run: progress, LLM costs and failures."""
+    """Yield lines on a run: progress, LLM costs and failures; `goes_on`: the run is still under way."""
     silent = time.time() - note.told
     if goes_on:
         state = f"{note.left}, since {_moment(note.began)}"

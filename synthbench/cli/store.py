@@ -48,9 +48,9 @@ def clean(
     """Show the store's content and the removable artifacts; with `--yes`, remove these artifacts.
 
     Removes artifacts that no experiment uses and no run has used for DAYS; runs compute them again if needed.
-    An experiment also uses what its earlier runs made for rows and seeds that it no longer has, until you
-    name it by `--experiment`. Tracked results and written tables stay. Damaged artifacts, which are useless,
-    go only with `--verify`.
+    Artifacts of rows and seeds that an experiment no longer has count as used until you name the experiment
+    by `--experiment`. Tracked results and written tables stay. Damaged artifacts, which are useless, go only
+    with `--verify`.
     """
     from synthbench.engine.cleaning import clean as remove
     from synthbench.engine.cleaning import take_inventory

@@ -46,7 +46,10 @@ class Components:
         """Section's path -> its keys that are not the plug-in's settings, for suggestions."""
 
     def split(self, schema: type[S], at: Cursor) -> tuple[S, dict[str, Any]]:
-        """Split a section into its own keys (the default if unreadable) and its plug-in's settings."""
+        """Return the section's own keys, as a `schema`, and its plug-in's settings.
+
+        An unreadable key of the section gets its default.
+        """
         own = {key: value for key, value in at.mapping.items() if key in schema.model_fields}
         self._section_keys[at.path] = schema.model_fields
         rest = {key: value for key, value in at.mapping.items() if key not in own}
@@ -71,7 +74,7 @@ class Components:
         settings: Mapping[str, Any],
         at: Cursor,
     ) -> tuple[Any, Any]:
-        """Return the validated plug-in (None if a setting is invalid), and one with its readable settings.
+        """Return the plug-in, None if a setting is invalid, and the plug-in with only its readable settings.
 
         Also checks the models that the settings name, as far as possible offline.
         """
@@ -129,7 +132,10 @@ class Components:
         return parsed
 
     def _check_training(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
-        """Check a model that a method or step needs trained; `given`: the available roles or sources."""
+        """Note faults in the settings of a model that is trained for a method or step.
+
+        `given`: the available roles or sources.
+        """
         trainer = self.plugin("trainers", need.trainer, at)
         made, _ = self.configured(trainer, dict(need.config), at)
         if isinstance(base := getattr(made, "base", None), Pretrained):
@@ -222,7 +228,7 @@ def _roles(need: Need) -> tuple[str, ...]:
 
 
 def _of_need(name: str, at: Cursor) -> Cursor:
-    """Return the key of a dependency's settings: its (dotted) name if present, else the whole section."""
+    """Return a cursor at a dependency's settings, the dotted key `name`; if it is absent, return `at`."""
     inner = at
     for key in name.split("."):
         if key not in inner.mapping:

@@ -154,8 +154,9 @@ def expand_dotted(
     patched: in `variants.a.b.train`, the name is `a.b` if that variant exists, else `a`. The longest
     matching name counts.
 
-    If one file sets a value both dotted and nested, raises UserError; if `faults` is set, appends the message
-    there instead and uses the later value. If two files set the value, the later file's counts.
+    Raises UserError if one file sets a value both dotted and nested. If `faults` is given, appends the
+    message to this list instead, and the later value counts. If two files set the value, the later file's
+    counts.
     """
     result = Document({}, {(): patch.location(())})
     for key, value in patch.data.items():

@@ -1,7 +1,7 @@
 """Keys and OPENAI_BASE_URL from a file `.env` beside the experiment file.
 
 No other variable is read and none is expanded, since someone else may have written the file. `key_hosts.py`
-decides which hosts may get a key, from whatever origin. The environment overrides the file.
+decides which hosts may get a key, wherever the key comes from. The environment overrides the file.
 """
 
 import os

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from synthbench.base.errors import UserError
+from synthbench.base.user_files import why_no_folder
 from synthbench.config.experiment import Experiment
 from synthbench.config.problems import Cursor, Fault
 from synthbench.config.schema import Corpora
@@ -50,11 +51,11 @@ def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool
 
 
 def check_data_folder(file: Cursor, roots: Roots, given_by: str) -> None:
-    """Note a fault if the configured data folder is missing."""
-    if roots.data is None or roots.data.is_dir():
+    """Note a fault if the configured data folder is missing or can't be read."""
+    wrong = "" if roots.data is None else why_no_folder(roots.data)
+    if not wrong:
         return
     location = file.document.location(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
-    wrong = "is no folder" if roots.data.exists() else "no such folder"
     file.problems.note(Fault(location, given_by, f"{wrong}: {roots.data}"))
 
 
@@ -93,7 +94,7 @@ def _reason_not_to_read(source: Source | None, roots: Roots) -> str:
         return ""
     if roots.data is None:
         return "no data folder: give --data or set SYNTHBENCH_DATA"
-    return "" if roots.data.is_dir() else "the data folder is missing"
+    return "the data folder is missing" if why_no_folder(roots.data) else ""
 
 
 def _is_found(source: Source, roots: Roots) -> bool:

@@ -113,7 +113,7 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Start:
-    """The row whose trained model a training starts from; dev scores choose among several candidates."""
+    """The row from whose trained model a training starts; dev scores choose among the row's candidates."""
 
     label: str = field(compare=False)
     candidates: "tuple[Candidate, ...]"
@@ -218,7 +218,7 @@ class Experiment:
         return f"{location}: {message}" if location else message
 
     def is_seeded(self, variant: Variant) -> bool:
-        """Return whether the seed affects a row; if not, it runs once."""
+        """Return whether the seed affects a row; an unaffected row runs once."""
         return any(
             (config.trainer is not None and config.trainer.is_seeded) or (config.parts and self.vary)
             for config in configs_of([variant])

@@ -95,9 +95,9 @@ def _is_own(variable: str, address: SplitResult) -> bool:
 
 
 def allow_hosts(hosts: Iterable[str], llms: Iterable[NamedLLM]) -> None:
-    """Store that the keys of these LLMs may go to these hosts.
+    """Store in the user's file that the keys of these LLMs may go to these hosts.
 
-    Raises UserError for a host that gets no key, or if the file can't be read or written.
+    Raises UserError for a host to which no key goes, or if the file can't be read or written.
     """
     sent = [(variable, host) for llm in llms for variable, host in _sent(llm)]
     allowed = _allowed()

@@ -211,8 +211,8 @@ class NamedLLM:
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     """Expand `NAME`, the generated world's name, to {endpoint: NAME}; return other types unchanged.
 
-    Raises ValueError for text unlike NAME and for the removed key `local`. `with_providers` has already
-    expanded PROVIDER/MODEL.
+    Raises ValueError for text that does not resemble NAME, and for the removed key `local`. `with_providers`
+    has already expanded PROVIDER/MODEL.
     """
     if isinstance(given, dict) and "local" in given:
         raise ValueError(f"`local:` is gone; write {{serve: transformers, model: {given['local']}}}")

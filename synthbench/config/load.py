@@ -38,7 +38,7 @@ from synthbench.config.profiles import (
 )
 from synthbench.config.rows import MOST_ROWS, ExperimentRow, RowProblems, check_values, rows_of, with_names
 from synthbench.config.runs import LEARNING, RunReader
-from synthbench.config.schema import AnySource, Corpora, ExperimentSection
+from synthbench.config.schema import AnySource, Corpora, ExperimentSection, GivenSeeds
 from synthbench.config.served_llm import ServedLLM
 from synthbench.config.table import TableCheck, check_figures
 from synthbench.config.variants import (
@@ -108,6 +108,9 @@ class _ExperimentLoader:
         at, problems, sources = self.at, self.problems, self.components.sources
         self._check_llm_names()
         section: ExperimentSection | None = at.parse(ExperimentSection)
+        if self.overrides.seeds:
+            given = Document({"--seeds": list(self.overrides.seeds)})
+            Cursor(given, problems)["--seeds"].parse(GivenSeeds)
         if section is not None:
             self._check_permissions(section)
         corpora = at["corpora"].parse(Corpora, at.value.get("corpora", {}))
@@ -169,7 +172,7 @@ class _ExperimentLoader:
             self.at["llms"][SHORT_FORM].add(message)
 
     def _check_permissions(self, section: ExperimentSection) -> None:
-        """Note as faults: actions that the user has not permitted, and missing files of a served LLM."""
+        """Note a fault for each action that the user has not permitted, and each missing file of an LLM."""
         typed = self.overrides.assignments
         check_cluster(self.at["runtime"], section.runtime, self.file, typed)
         for llm in self._known_llms():
@@ -299,7 +302,10 @@ class _ExperimentLoader:
                 yield f"{llm.section}: nothing uses it"
 
     def _check_unused(self, section: ExperimentSection) -> None:
-        """Note sources, LLMs and parts that no row uses, unless --profile, --variant or --set may be why."""
+        """Note a fault for each source, LLM and part that no row uses.
+
+        Checks nothing after other faults, or if --profile, --variant or --set may be the cause.
+        """
         changes = [
             each for each in self.overrides.assignments if not each.startswith(("runtime.", "llm.", "llms."))
         ]
@@ -373,7 +379,7 @@ def _lost(rows: Sequence[ExperimentRow]) -> Iterator[str]:
 
 
 def _optional_sources(row: ExperimentRow) -> Iterator[str]:
-    """Yield a row's sources whose data may be missing, as `EvaluationPlan.optional`; skip unreadable keys."""
+    """Yield a row's optional sources, whose data may be missing; skip unreadable keys."""
     for _, at in Cursor(row.document, Problems())["evaluate"].sections:
         for key in ("if_found", *(() if at["tasks"].value else LEARNING)):
             listed = at[key].value

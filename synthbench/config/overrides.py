@@ -45,9 +45,9 @@ class Overrides:
 class Request:
     """An experiment file merged with its includes, profile and overrides; each value has its location.
 
-    `file` is the long form of the experiment file. `document` adds all top-level patches and the profile's
-    LLM; `substituted` adds the profile's sources. `runs` are patches of every run, applied after the patch of
-    its variant.
+    `file` is the long form of the experiment file. `document` is `file` with all top-level patches and the
+    profile's LLM. `substituted` is `document` with the profile's sources. `runs` are patches of every run,
+    applied after the patch of its variant.
     """
 
     file: Document
@@ -180,10 +180,7 @@ def _first_key(document: Document) -> str:
 
 
 def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Yield the path of each variant, axis or axis value that a patch removes but that does not exist.
-
-    With each path, yields the existing names.
-    """
+    """Yield (path, existing names) for each absent variant, axis or axis value that a patch removes."""
     for path in (("variants",), ("grid",), *(("grid", axis) for axis in patch.mapping("grid"))):
         known = document.mapping(*path)
         for name, value in patch.mapping(*path).items():

@@ -249,7 +249,7 @@ class PartReader:
 
 
 def _wrong_kind(name: str, found: RecordKind | None, kind: RecordKind | None) -> str:
-    """Return a message if kind `found` differs from the needed `kind`; "" if not, or if one is unknown."""
+    """Return a message if kind `found` is not the needed `kind`; "" if equal, or if either is unknown."""
     if kind is None or found is None or found == kind:
         return ""
     return f"'{name}' holds records of kind {found}, here {kind} is needed"

@@ -58,9 +58,10 @@ def describe(
     location: KeyPath,
     beside: Collection[str] = (),
 ) -> str:
-    """Return one message on pydantic's errors at a location; several errors: no member of a union fits.
+    """Return one message on pydantic's errors at a location.
 
-    `beside` are further valid keys of the section, for suggestions.
+    Several errors mean that the value fits no member of a union. `beside` are further valid keys of the
+    section, for suggestions.
     """
     kind = faults[0]["type"]
     if kind == "extra_forbidden":
@@ -109,7 +110,7 @@ def _number(value: Any) -> Any:  # noqa: ANN401
 
 
 def _given(fault: Any) -> str:  # noqa: ANN401
-    """Return ", is VALUE" for the invalid value where that helps, and a suggestion."""
+    """Return what to append to an error's message: ", is VALUE", a suggestion, both, or ""."""
     kind, given = fault["type"], fault.get("input")
     if kind in ("missing", "value_error", "assertion_error", "too_short", "too_long", "union_tag_not_found"):
         return ""
@@ -272,8 +273,8 @@ class Cursor:
     def parse(self, schema: Any, value: Any = None, beside: Collection[str] = ()) -> Any:  # noqa: ANN401
         """Return this key's value, or `value`, validated by a model or type; None after noting faults.
 
-        `beside` are further valid keys of the section, for suggestions. Validation goes through JSON, since
-        pydantic's strict mode only then accepts a list as a tuple.
+        `beside` are further valid keys of the section, for suggestions. Validates the value as JSON, since
+        pydantic's strict mode accepts a list as a tuple only in JSON.
         """
         value = self.value if value is None else value
         try:

@@ -77,8 +77,8 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
     configures a model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer.
     `select` stays unchanged: the candidates' sections already hold the selected values.
 
-    A model id that no pattern matches is a problem, unless the id is one of the replacements. Without
-    patterns nothing changes.
+    Model ids that are replacements stay unchanged. Any other model id that no pattern matches is a problem.
+    Without patterns nothing changes.
     """
     tables = (substitute.models, *substitute.roles.values())
     replacements = {new for table in tables for new in table.values()}
@@ -110,7 +110,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
 
 
 def substituted_model(model: str, substitute: SubstituteSection) -> str | None:
-    """Return the substitute of a base model by the patterns for all roles; None without a substitute."""
+    """Return the substitute of a base model by the general patterns; None without a substitute."""
     return None if model in substitute.models.values() else _first_match(model, substitute.models)
 
 

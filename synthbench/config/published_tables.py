@@ -81,7 +81,7 @@ def read_published(file: Path) -> tuple[PublishedValue, ...]:
 def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
     """Return the published costs that `table.costs` selects, in US dollars.
 
-    Raises UserError for a row or column that the file lacks; names the key below `costs`.
+    Raises UserError for a row or column that the file lacks. The message names the key below `costs`.
     """
     of_row = {value.column: value for value in values if value.row == options.row and value.metric == "usd"}
     if not of_row:

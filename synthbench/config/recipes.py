@@ -51,7 +51,9 @@ class Recipe(Section):
     version: int = Field(ge=1, description="raised whenever the recipe's run changes")
     summary: str = Field(min_length=1, description="what the recipe does, in one sentence")
     tasks: tuple[Task, ...] = Field(min_length=1, description="what the encoder is meant for")
-    needs: tuple[Need, ...] = Field(description="the sources that the recipe needs; llm: an LLM, too")
+    needs: tuple[Need, ...] = Field(
+        description="the sources that the recipe needs, and llm if it needs an LLM"
+    )
     measured: str = Field("", description='the study or paper that measured the recipe; "": none')
     starts_from: Name | None = Field(
         None, description="the recipe whose trained model the training starts from; null: the base"
@@ -207,7 +209,7 @@ def _patches(document: Document) -> Iterator[tuple[str, ...]]:
 
 
 def _replaced(document: Document, path: KeyPath, patch: Document) -> Document:
-    """Return the document with another section at a path."""
+    """Return the document with `patch` as the section at a path."""
     locations = {own: each for own, each in document.locations.items() if own[: len(path)] != path}
     locations |= {(*path, *own): each for own, each in patch.locations.items()}
     locations[path] = document.location(path)

@@ -40,7 +40,7 @@ def without_aliases(document: Document) -> Document:
 
 
 def _names_a_source(path: KeyPath) -> bool:
-    """Return whether this path of a run holds a source's name, in prepare steps at any depth."""
+    """Return whether this path of a run holds a source's name; covers nested settings of prepare steps."""
     match path:
         case ("data", _, "source") | ("data", _, "sources", _) | ("train", "selection", "sources", int()):
             return True
@@ -188,7 +188,10 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 
 
 class RowProblems:
-    """Collects faults of merged rows; a fault of only some of the rows that share a line names these rows."""
+    """Collects faults of merged rows, each once.
+
+    If only some of the rows that contain a line have a fault there, the message names these rows.
+    """
 
     def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows

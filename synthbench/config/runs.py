@@ -181,7 +181,7 @@ class RunReader:
         *,
         learns: bool = False,
     ) -> None:
-        """Mark as used the sources that a section lists, and note faults in them."""
+        """Mark sources as used and note their faults; `named`: key of the section -> its sources."""
         for key, names in named.items():
             for index, name in enumerate(names):
                 self.components.use(at[key][index], name, kind, learns=learns)

@@ -54,6 +54,14 @@ def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
     return seeds
 
 
+GivenSeeds = Annotated[
+    tuple[Annotated[int, Field(ge=0, strict=True)], ...],
+    Field(max_length=MOST_SEEDS),
+    AfterValidator(_distinct),
+]
+"""Seeds of `--seeds`, which may be larger than those of a file."""
+
+
 def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever the file holds
     if not isinstance(source, dict):
         return None
@@ -219,7 +227,7 @@ class PartSection(Section):
 
 
 class StepSection(Section):
-    """One step of `prepare`; its settings are keys beside these."""
+    """One step of `prepare`; the step's settings are further keys here."""
 
     step: ComponentName = Field(description="the step")
     llm: Name | None = Field(
@@ -259,7 +267,7 @@ class SeedOptimizationSection(Section):
 
 
 class TrainSection(Section):
-    """The trainer and its checkpoint selection; the trainer's settings are keys beside these."""
+    """The trainer and its checkpoint selection; the trainer's settings are further keys here."""
 
     trainer: ComponentName = Field(description="the trainer; its settings are keys beside this one")
     selection: SelectionSection | None = Field(
@@ -276,7 +284,7 @@ class TrainSection(Section):
 
 
 class EvaluateSection(Section):
-    """One evaluator on one or more test sources; its settings are keys beside these."""
+    """One evaluator on one or more test sources; the evaluator's settings are further keys here."""
 
     evaluator: ComponentName = Field(description="the evaluator; its settings are keys beside this one")
     tasks: tuple[TestName, ...] = Field(
@@ -320,8 +328,8 @@ class AuditSection(Section):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample, and of a sheet's order")
     oracle: WorldName | None = Field(
         None,
-        description=f"{NAME}: the generated world's grammar judges, only sentences of that world; null:"
-        " people judge",
+        description=f"{NAME}: the generated world's grammar judges, and knows only that world's sentences;"
+        " null: people or gold scores judge",
     )
     sheets: tuple[str, ...] = Field(
         (),
@@ -335,7 +343,8 @@ class AuditSection(Section):
     gold: Name | None = Field(
         None,
         description="another part of `data` with scored pairs of the same texts. The report compares all"
-        " labels with these scores; split `dev` of the gold part decides the labels' threshold",
+        " labels with these scores; the least label of a positive pair is tuned on the gold part's split"
+        " `dev`",
     )
     positive: float = Field(
         0.5, gt=0.0, le=1.0, description="with `gold`: least gold score of a positive pair"
@@ -363,8 +372,8 @@ class SubstituteSection(Section):
     )
     roles: dict[str, dict[str, str]] = Field(
         default_factory=dict,
-        description="role -> patterns that override `models`; a role is the key under which a method"
-        " configures a model, with hyphens, or the name of a trainer or method",
+        description="role -> patterns that override `models`. A role is the name of a trainer or method, or"
+        " the key under which a method configures a model, written with hyphens: `cross-encoder`",
     )
     tasks: dict[str, Settings] = Field(
         default_factory=dict,

@@ -78,7 +78,8 @@ class ServedModel(BaseModel):
     model: GivenName = Field(
         min_length=1,
         description="hub id, local folder (relative to the experiment file) or `package:module/path` of a"
-        " model with a chat template; for a command also a file, or any name that the server accepts",
+        " model with a chat template. If a command of yours starts the server: also a file, or any name"
+        " that the server accepts",
     )
     revision: str | None = Field(
         None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: the main branch"
@@ -132,7 +133,10 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return Path(self.command[0]).name if self.command else str(self.serve)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the LLM's settings in a stage's identity; `revisions` gives its commit or content hash."""
+        """Return the LLM's settings in a stage's identity.
+
+        The model's commit or content hash is not among the settings; `revisions` returns it.
+        """
         command = {"command": self._portable_command} if self.command else {}
         endpoint = _COMMAND if self.command else self.endpoint
         return {"endpoint": endpoint, "model": self.model, **command, **self.options(), **self.rule()}

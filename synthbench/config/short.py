@@ -93,7 +93,8 @@ class ShortSection(Section):
         " share no sentence",
     )
     variants: Annotated[Rows, AfterValidator(_names_rows)] = Field(
-        description="a list of recipes; row -> patch, in which `recipe:` names the recipe; or `all` recipes"
+        description="one of: a list of recipes; a mapping row -> patch, in which `recipe:` names the recipe;"
+        " `all` recipes"
     )
 
 
@@ -306,7 +307,7 @@ class _Expansion:
         return {*self.long.mapping("sources"), *([LLM] if has_llm else [])}
 
     def _rows(self, size: Size | None) -> list[_Row]:
-        """Return the rows, each after the row it starts from; note why other recipes are left out."""
+        """Return the rows, and missing first stages before them; for `all`, note why recipes are left out."""
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
@@ -423,7 +424,7 @@ class _Expansion:
         self._put(["defaults", "evaluate", "test"], evaluate, ("sources", at))
 
     def _put_table(self, rows: Sequence[_Row]) -> None:
-        """Add the table's baseline (gold-only, else untrained); with a price, add the total-cost figure."""
+        """Add the baseline (gold-only, else untrained); if computing has a price, add the cost figure."""
         names = {row.recipe.name: row.name for row in reversed(rows) if row.recipe is not None}
         first = names.get(GOLD_ONLY) or names.get(UNTRAINED)
         others = [row.name for row in rows if row.name != first]
@@ -435,7 +436,10 @@ class _Expansion:
             self._put(["table", "figures", "frontier"], frontier, ("budget", "machine_hour_usd"))
 
     def _drop_unused_sources(self) -> None:
-        """Leave out sources that no row names; note those that the file lists."""
+        """Leave out sources that no row names; note those that the file lists.
+
+        With `budget.usd` there is no note on dev.
+        """
         runs = [self.long.mapping(key) for key in ("defaults", "grid", "variants")]
         named = {text for run in runs for _, text in texts_in(run)}
         compared_on = {DEV} if self.section.budget.usd is not None else set()

@@ -34,7 +34,7 @@ def _texts(value: object) -> tuple[str, ...]:
 class TableCheck:
     """Checks that the names in the table's options exist; notes every fault.
 
-    Names of rows that overrides removed (such as `--variant`) are allowed.
+    Names of rows that an override such as `--variant` removed are allowed.
     """
 
     def __init__(self, file: Cursor, original: Document, rows: Sequence[ExperimentRow]) -> None:
@@ -134,7 +134,7 @@ class TableCheck:
             at.is_known("value of the grid", coordinate, known)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
-        """Note each column or average whose test sets have different main scores ("all" and "mean")."""
+        """Note each column, average or frontier that would mix main scores (spearman_all, spearman_mean)."""
         scores: dict[tuple[Coordinates, str], dict[str, None]] = {}
         for variant in variants:
             coordinates = coordinates_of(variant.axes, options.across)

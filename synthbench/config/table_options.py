@@ -160,7 +160,7 @@ class FiguresOptions(_Options):
 
 
 def _not_all(notes: object) -> object:
-    """Read "all" as "short": results of earlier versions hold "all" as the default."""
+    """Return "short" for "all", the default in results of earlier versions; else return `notes`."""
     return "short" if notes == "all" else notes
 
 
@@ -238,9 +238,9 @@ class TableOptions(_Options):
     )
     family: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = added_field(
         None,
-        description="the primary comparisons among those of `compare_to`, in the same form: each baseline"
-        " with its rows, `NAME` or `NAME [AXIS=VALUE]`, [] for all. All others are exploratory: intervals"
-        " without a test. null: all",
+        description="the primary comparisons, in the form of `compare_to`: baseline -> the rows compared with"
+        " it, each `NAME` or `NAME [AXIS=VALUE]`; []: all rows. Other comparisons of `compare_to` are"
+        " exploratory: intervals without a test. null: all are primary",
     )
     best: bool = added_field(
         False,

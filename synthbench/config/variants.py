@@ -88,7 +88,10 @@ def _named(row: ExperimentRow) -> str:
 
 
 def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
-    """Yield a note on each variant that starts from another variant's model, and so from its data."""
+    """Yield a note for each variant that starts from the trained model of a first variant.
+
+    The note says that test sentences in the first variant's data are not counted for the other variant.
+    """
     found = {
         (variant.name, candidate.config.starts_from)
         for variant in variants
@@ -207,7 +210,10 @@ def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[lis
 
 
 def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[str]:
-    """Return the axes that make no difference to equal variants of one name; [] if they lack a value."""
+    """Return the axes in which `equal`, variants of one name, differ.
+
+    Returns [] if another variant of this name, at other values of these axes, is not equal to them.
+    """
     varying = [axis for axis in equal[0].axes if len({each.axes[axis] for each in equal}) > 1]
     fixed = {axis: value for axis, value in equal[0].axes.items() if axis not in varying}
     all_points = [

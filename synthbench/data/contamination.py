@@ -103,7 +103,7 @@ class TestIndex:
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], list[tuple[str, int]]]:
-        """Pair of groups (see `group`) in ascending order -> (test set, item index) wherever it occurs."""
+        """Ascending pair of groups (see `group`) -> (test set, item index) of each item with this pair."""
         found: dict[tuple[int, int], list[tuple[str, int]]] = {}
         for name, items in self.items.items():
             for index, (first, *others) in enumerate(items):
@@ -119,7 +119,7 @@ def ordered(first: _T, second: _T) -> tuple[_T, _T]:
 
 
 def _lookup(keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> Find:
-    """Return a `Find` of the sentences that share a key with a text."""
+    """Return a function that yields, for each text, the indices of the sentences that share a key with it."""
     # Most keys belong to one sentence, and a set takes ten times as much memory as a tuple of one.
     numbers: dict[str, tuple[int, ...] | set[int]] = {}
     for number, sentence in enumerate(sentences):
@@ -139,13 +139,13 @@ def _lookup(keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> F
 
 
 def _near(bare_sentences: Sequence[str], threshold: float) -> Find:
-    """Return a `Find` of near-duplicates, by MinHash."""
+    """Return a function that yields, for each text, the indices of its near-duplicates, found by MinHash."""
     index = NearDuplicates(bare_sentences, threshold)
     return lambda texts: index.find([bare(text) for text in texts])
 
 
 def _nearest(encode: "Encode", sentences: Sequence[str], threshold: float) -> Find:
-    """Return a `Find` of the sentences whose cosine with a text is at least `threshold`."""
+    """Return a function that yields, for each text, the indices of sentences with a cosine >= `threshold`."""
     if not sentences:
         return lambda texts: [()] * len(texts)
     matrix = directions(encode(sentences))

@@ -1,7 +1,7 @@
 """Conversions between record kinds, so that every method can feed every trainer.
 
-The manifest notes the conversion, and counts records that could not be converted as dropped. A new record has
-the subset, split and provenance of its original, whose id becomes its `source_id`.
+The manifest notes the conversion. Records that could not be converted count as dropped. A new record has the
+subset, split and provenance of its original, whose id becomes its `source_id`.
 """
 
 from collections import Counter, defaultdict

@@ -56,7 +56,7 @@ class SyntheticDataset:
         failures: Iterable[Record] = (),
         **manifest: Any,  # noqa: ANN401 - the manifest's own fields
     ) -> "SyntheticDataset":
-        """Check records, add missing ids, count, hash, and build the manifest.
+        """Return a data set of checked records, each with an id, and its manifest with counts and a hash.
 
         Raises UserError naming the first offending record of each fault: another kind, an empty sentence, a
         score or grade that is NaN or outside [0, 1], candidates without grades, a duplicate id.
@@ -269,7 +269,7 @@ def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> d
 
 
 def _drop_columns(file: Path, names: Collection[str]) -> None:
-    """Rewrite a file without some columns: which are empty is known only after the last record."""
+    """Rewrite a file without the named columns; empty columns are known only after the last record."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -324,7 +324,7 @@ def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", rows: tuple[i
 def opened(file: Path) -> "Iterator[pq.ParquetFile]":
     """Open a data set's Parquet file; errors within the block become a UserError of one line.
 
-    An error that may pass becomes a NotNowError.
+    An error that may be temporary becomes a NotNowError.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -350,7 +350,7 @@ def text_columns(kind: RecordKind, known: Collection[str]) -> list[str]:
 
 
 def _texts(batch: "pa.RecordBatch") -> Iterator[tuple[str, ...]]:
-    """Return each row of these columns as one tuple of texts."""
+    """Return the rows of a batch of text columns, each row as one tuple of texts."""
     import pyarrow as pa
 
     rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -95,8 +95,8 @@ def open_dataset(path: Path, hint: Callable[[Collection[str]], str] = no_hint) -
 def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary name beside `target` for a new file or folder; rename it to `target` on success.
 
-    Raises UserError if the target exists without `force`, if it is a folder that holds anything but a data
-    set (even with `force`), or if writing fails.
+    Raises UserError if the target exists and `force` is false, if its parent is missing, or if writing fails.
+    Even with `force`, raises it if the target is a non-empty folder not written by synthbench.
     """
     check_target(target, force=force)
     path = target.resolve()

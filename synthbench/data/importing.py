@@ -169,7 +169,10 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
 
 
 def _shared(value: object, name: str) -> str | int:
-    """Return a shared column's value, an integer for `seed` and a text for others; else raises ValueError."""
+    """Return a cell of a column that all kinds have: an integer for `seed`, else a text.
+
+    Raises ValueError if the cell holds no such value.
+    """
     if name != "seed":
         return text_of(value, name)
     try:

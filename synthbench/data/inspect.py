@@ -83,7 +83,7 @@ class Description(BaseModel):
 def describe(dataset: SyntheticDataset, words: str = "pairs") -> Description:
     """Return the data set's key figures.
 
-    distinct-n is the share of distinct among all n-grams (Li et al. 2016, section 5.2). `words` names the
+    distinct-n is the share of distinct n-grams among all (Li et al. 2016, section 5.2). `words` names the
     splitter of scripts without spaces.
     """
     table, manifest = dataset.table, dataset.manifest

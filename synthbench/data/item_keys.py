@@ -20,10 +20,11 @@ DECIMALS = 4
 
 
 def item_keys(items: "SyntheticDataset") -> "NDArray[np.uint64]":
-    """Return the sorted 64-bit hashes of the distinct items: of texts with gold score, grades or label.
+    """Return the sorted 64-bit hashes of the distinct items.
 
-    Case, punctuation, white space, ids, subsets and the order of a scored pair's sentences do not count. An
-    item of a retrieval set is a query with its relevant passages and their grades.
+    An item is its texts with their gold score, grades or label. Case, punctuation, white space, ids, subsets
+    and the order of a scored pair's sentences do not count. An item of a retrieval set is a query with its
+    relevant passages and their grades.
     """
     import numpy as np
 

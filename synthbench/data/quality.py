@@ -34,7 +34,7 @@ SIMILAR = 0.95
 
 
 class NearNeighbours(BaseModel):
-    """Similarity of a split to train, on samples of `queries` split and `sentences` train sentences."""
+    """Similarity of a split to train, on samples: `queries` sentences of the split, `sentences` of train."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -114,7 +114,7 @@ def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
     """Return name -> figure, for the figures that are cheap enough to compute after every run.
 
     Of more than 200,000 records, only a random sample of 200,000 is used; `num_records` is then 200,000.
-    Near-duplicates and trivial pairs use smaller samples.
+    `near_duplicates`, `same_words` and `no_common_word` use smaller samples.
     """
     from synthbench.data.inspect import describe
 

@@ -134,7 +134,7 @@ def json_lines(path: Path, faults: Faults) -> Iterator[Row]:
 
 
 def open_table(path: Path, faults: Faults, *, takes_marks: bool = False) -> tuple[list[str], Iterator[Cells]]:
-    """Return a table's header, [] if empty, and the cells of all further non-blank rows.
+    """Return a table's header ([] for an empty file), and the cells of all further non-blank rows.
 
     A .csv has spreadsheet quoting, a .tsv none. Rows longer or shorter than the header are faults, and so are
     byte order marks inside the file unless `takes_marks`. Raises UserError if the header can't be read.
@@ -187,7 +187,7 @@ def _comma_separated(path: Path, faults: Faults) -> Iterator[Cells]:
 
 
 def _noting(stream: TextIO, bad: list[tuple[int, str]]) -> Iterator[str]:
-    """Yield the lines of a stream, and add invalid UTF-8 lines to `bad`."""
+    """Yield the lines of a stream; add (line number, fault) to `bad` for each line of invalid UTF-8."""
     for number, line in enumerate(stream, start=1):
         if fault := _no_utf8(line):
             bad.append((number, fault))

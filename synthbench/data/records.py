@@ -139,7 +139,7 @@ class Triplet(Record):
         return (self.anchor, self.positive, *self.negatives)
 
     def text_names(self) -> tuple[str, ...]:
-        """Return the columns; further negatives are negative2 and so on."""
+        """Return anchor, positive, negative, then negative2 and so on for further negatives."""
         further = range(2, len(self.further_negatives) + 2)
         return (*self.text_fields, *(f"negative{number}" for number in further))
 

@@ -67,13 +67,14 @@ ANCHORED = (RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET)
 def some_records(folder: Path) -> list[Record]:
     """Return at most twenty records, chosen by a hash of their ids.
 
-    Raises UserError if the folder holds no data set, or a damaged one; so do all functions below.
+    Raises UserError if the folder holds no data set, or a damaged one; so do the other functions here
+    that take a folder.
     """
     return records_where(folder, "id", _smallest(_text_column(folder, "id"), NUM_RECORDS))
 
 
 def some_anchors(folder: Path) -> list[str]:
-    """Return at most 200 anchors, chosen by their hashes, each of at most 500 characters.
+    """Return at most 200 of the anchors that have at most 500 characters, chosen by their hashes.
 
     Anchors are the first sentences of pairs, scored pairs and triplets; other kinds have none. Data sets
     made from the same sentences return mostly the same anchors.

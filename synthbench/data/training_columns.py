@@ -16,9 +16,10 @@ SCORES, FURTHER = "scores", "further_negatives"
 class TrainingColumns:
     """The columns of a data set that a loss takes, the same for all splits.
 
-    A trainer takes every column but scores and labels as a text. Therefore, further negatives become a column
-    each, up to the smallest number in any record. A teacher's scores are included only if all records have
-    them and equally many negatives. `left_out` names the rest of these two.
+    A trainer reads every column as texts, except scores and labels. Therefore, further negatives become a
+    column each, up to the smallest number in any record. A teacher's scores are included only if all records
+    have them and equally many negatives. `left_out` names what is omitted: further negatives or a teacher's
+    scores.
     """
 
     kind: RecordKind

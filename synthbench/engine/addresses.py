@@ -1,4 +1,4 @@
-"""Addresses of experiments: the stage identity of each row, seed and role, from the last run that had it."""
+"""Stage identities by address in an experiment, each from the last run that had a stage at the address."""
 
 import time
 import uuid
@@ -14,9 +14,9 @@ FOLDER = "addresses"
 
 
 class AddressFiles:
-    """Stage identities by address (variant, axis values, seed, role): one file per experiment.
+    """Stage identities by address (variant, axis values, seed, a name as "train"): a file per experiment.
 
-    Addresses that later runs don't have stay until `forget`. Methods raise DamagedFileError if the file is
+    Addresses stay until `forget`, even if later runs lack them. Methods raise DamagedFileError if the file is
     damaged.
     """
 
@@ -88,7 +88,7 @@ class AddressObjects:
         return f"{self._objects}/{FOLDER}/{experiment}"
 
     def _entries(self, experiment: str = "") -> list[ListedObject]:
-        """Return the entries of one or all experiments, each one's oldest first; ignores other objects."""
+        """Return an experiment's entries, oldest first; for "", those of all experiments, by experiment."""
         prefix = f"{FOLDER}/{experiment}/" if experiment else f"{FOLDER}/"
         found = filter(_is_of_addresses, self._objects.list(prefix))
         return sorted(found, key=lambda entry: entry.key)

@@ -42,8 +42,8 @@ class Choice(BaseModel):
 def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
     """Return the content of an artifact's JSON file, as parsed.
 
-    Raises UserError if the file is missing, unreadable, no JSON, or does not match `shape`; NotNowError if it
-    can't be read now.
+    Raises NotNowError if a later attempt to read the file may succeed, UserError if the file is missing,
+    unreadable, not JSON, or does not match `shape`.
     """
     try:
         with open_file(file) as stream:
@@ -126,7 +126,7 @@ def chosen_by(choice: Mapping[str, Any], stage: Stage) -> Stage:
 
 @contextmanager
 def _foreign(identity: str) -> Iterator[None]:
-    """Turn a UserError in the block, but no NotNowError, into an ArtifactDamagedError with `is_foreign`."""
+    """Re-raise UserErrors of the block, except NotNowError, as ArtifactDamagedError with `is_foreign`."""
     try:
         yield
     except NotNowError:

@@ -3,8 +3,8 @@
 A run touches the `stage.json` of each artifact that it needs, so that file's modification time is the
 artifact's last use. In a shared store, runs write notes instead.
 
-An experiment's last run uses the artifacts at the experiment's addresses, and their inputs. Addresses of
-earlier runs count too, unless the last run has replaced them.
+Each address of an experiment (row, seed and role) holds a stage identity, set by the last run that had this
+address. The artifacts at all addresses, and their inputs, count as used by the experiment.
 """
 
 import time
@@ -26,22 +26,22 @@ SECONDS_PER_DAY = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class Inventory:
-    """A store's content, and the stage identities that each experiment's last run used."""
+    """A store's content, and the stage identities that each experiment uses."""
 
     holdings: tuple[Holding, ...]
     used: Mapping[str, frozenset[str]]
 
     def of(self, experiment: str) -> list[Holding]:
-        """Return the artifacts and leftovers that an experiment's last run used."""
+        """Return the artifacts and leftovers that an experiment uses."""
         return [each for each in self.holdings if each.identity in self.used[experiment]]
 
     def only_of(self, experiments: Collection[str]) -> list[Holding]:
-        """Return the artifacts and leftovers that only these experiments' last runs used."""
+        """Return the artifacts and leftovers that only these experiments use."""
         own = self._used_by(experiments) - self._used_by(self.used.keys() - set(experiments))
         return [each for each in self.holdings if each.identity in own]
 
     def unused(self) -> list[Holding]:
-        """Return the artifacts and leftovers that no experiment's last run used."""
+        """Return the artifacts and leftovers that no experiment uses."""
         used = self._used_by(self.used)
         return [each for each in self.holdings if each.identity not in used]
 

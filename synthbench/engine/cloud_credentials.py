@@ -57,9 +57,9 @@ def aws_credentials() -> "Boto3CredentialProvider":
 
 
 def can_be_renewed(provider: Any) -> bool:  # noqa: ANN401 - the provider of obstore's store, if it has one
-    """Return whether credentials may change while this process runs, as those of files and roles may.
+    """Return whether the provider may find new credentials while this process runs.
 
-    False for None.
+    False if the credentials come from environment variables, or without a provider.
     """
     return provider is not None and provider.credentials.method != _FROM_VARIABLES
 

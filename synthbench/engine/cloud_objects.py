@@ -179,7 +179,10 @@ class CloudObjects:
             raise self._kind(error)(f"{self.url}: {self._reason(error)}") from None
 
     def _kind(self, error: Exception) -> type[UserError]:
-        """Return the UserError class to raise; after expired credentials, the next request reads new ones."""
+        """Return the UserError class to raise for one of obstore's errors.
+
+        If the credentials expired, also makes the next request read new credentials.
+        """
         if has_expired(error):
             self.__dict__.pop("_store", None)
             return ExpiredError if can_be_renewed(self._credentials) else UserError

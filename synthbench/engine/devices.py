@@ -19,7 +19,7 @@ _NVIDIA = Path("/proc/driver/nvidia")
 
 @dataclass(frozen=True)
 class GPULease:
-    """The names of a job's GPUs, () without any, and how many of each GPU's `PARTS` the job holds."""
+    """The names of a job's GPUs (perhaps none), and the job's share of each, in 1/`PARTS` of a GPU."""
 
     names: tuple[str, ...] = ()
     parts: int = 0
@@ -37,9 +37,10 @@ class Devices:
         self._known: dict[str, float] = {}
 
     def check(self, stages: Iterable[Stage], num_jobs: int) -> None:
-        """Raise UserError if a stage takes more GPUs than exist, or if `num_jobs` stages never fit at once.
+        """Raise UserError if a stage takes more GPUs than exist, or if `num_jobs` jobs need more at once.
 
-        Only the GPU stage that takes least is compared with `num_jobs`, so jobs may still wait for a GPU.
+        The second check assumes that each job runs the GPU stage that takes the fewest GPUs, so jobs may
+        still wait for a GPU.
         """
         taken = {stage: gpus for stage in stages if (gpus := self.gpus(stage))}
         number = len(self._free)
@@ -58,7 +59,7 @@ class Devices:
         least = min(taken, key=lambda stage: taken[stage])
         most = side_by_side(number, taken[least])
         if num_jobs > most:
-            share = int(100 / -(-num_jobs // number)) / 100
+            share = max(1, int(100 / -(-num_jobs // number))) / 100
             raise UserError(
                 f"--jobs {num_jobs}: this machine has {have} and {least.kind} takes {taken[least]:g}, so at"
                 f" most {most} run side by side; use --jobs {most}, or let stages share a GPU:"

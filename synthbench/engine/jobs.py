@@ -25,11 +25,12 @@ from synthbench.models.warm import keep_models
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended: identities of stages that it `executed`, or that others committed first (`shared`).
+    """How a job ended: the stages that it finished, and why others are unfinished.
 
-    `busy` names the process that holds a lock, in which case nothing was computed. `pending` names the LLM
-    batches that unfinished stages wait for. `error` says why stages failed; with `is_user_error`,
-    the cause is no bug of synthbench.
+    `executed`: identities of the stages that the job computed. `shared`: identities of the stages that
+    another process committed first. `busy` names the process that holds a lock, in which case nothing was
+    computed. `pending` names the LLM batches that unfinished stages wait for. `error` says why stages failed;
+    with `is_user_error`, the cause is no bug of synthbench.
     """
 
     executed: tuple[str, ...] = ()
@@ -61,7 +62,10 @@ class StageJob:
     tell: Callable[[str, int, int], None] = tell_parent
 
     def run(self) -> JobOutcome:
-        """Compute the stages that lack an artifact or are in `again`; return errors, except interrupts."""
+        """Compute the stages that lack an artifact or are in `again`, and return the outcome.
+
+        Errors become part of the outcome; only interrupts are raised.
+        """
         started = time.perf_counter()
         executed: list[str] = []
         shared: set[str] = set()

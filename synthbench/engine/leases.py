@@ -44,7 +44,7 @@ def described(holder: bytes) -> str:
 
 
 def moment(seconds: Any, today: str = "%H:%M") -> str:  # noqa: ANN401 - a stranger may have written it
-    """Format a time in seconds since 1970: today's as `today`, others with the date; "" if no number."""
+    """Format seconds since 1970: by `today` if the date is today's, else with the date; "" if no number."""
     try:
         found = time.localtime(float(seconds))
     except (TypeError, ValueError, OverflowError, OSError):

@@ -62,7 +62,7 @@ class LocalArtifacts:
     ) -> None:
         """Compare these files (None: all) with the record; raises ArtifactDamagedError.
 
-        Unless `thorough`, large files of unchanged size and modification time are not read.
+        If not `thorough`, a large file is hashed only if its modification time differs from the record.
         """
         for name in record["files"] if names is None else names:
             self._check_file(identity, name, record["files"][name], thorough=thorough)

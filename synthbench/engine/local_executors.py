@@ -39,7 +39,7 @@ class InProcess(Executor):
 
     @property
     def capacity(self) -> int:
-        """1, or 0 until `wait` has returned the finished job."""
+        """The number of further jobs accepted now: 1, or 0 until `wait` has returned the finished job."""
         return 0 if self._finished else 1
 
     def submit(self, job: StageJob) -> None:

@@ -50,8 +50,8 @@ class LocalLeases:
     def holder(self, name: str) -> str:
         """Return a description of the holder of a name, "" if free.
 
-        Overlooks a holder that has the lock but has not written its description yet. This is safe: clean-ups
-        look for runs later.
+        Overlooks a holder that has the lock but has not written its description yet. This is safe: a clean-up
+        looks for runs only after it has written its description.
         """
         file = self._file(name)
         return _described(file) if file.exists() and self._is_held(self.folder / f"{name}.lock") else ""

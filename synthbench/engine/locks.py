@@ -30,7 +30,7 @@ class Locks:
 
     @contextmanager
     def stage(self, identity: str, label: str) -> Iterator[str]:
-        """Hold a stage; yield a description of the dead process whose work it takes over, "" if none.
+        """Hold a stage; yield a description of the dead process that left it unfinished, "" if none.
 
         Raises StageBusyError if another process holds it.
         """

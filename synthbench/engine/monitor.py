@@ -123,7 +123,8 @@ class RunMonitor:
     ) -> None:
         """Note that a group ended, and learn how long its stages took.
 
-        `executed` were computed here, in `seconds` together; `shared` elsewhere. Others failed or wait again.
+        Stages in `executed` were computed here, in `seconds` all together; stages in `shared`, elsewhere. The
+        group's other stages failed or wait again.
         """
         with self._lock:
             self._running.pop(stages[0].identity, None)

@@ -21,7 +21,7 @@ from synthbench.engine.store import Store
 class PlannedRun:
     """A row with one seed, and the stages that its results are read from.
 
-    `data`: identity of each candidate's model ("" without a model) -> the candidate's parts.
+    `data` maps the identity of each candidate's model ("" without a model) to the candidate's parts.
     """
 
     variant: Variant
@@ -39,7 +39,7 @@ class PlannedRun:
 
     @property
     def ends(self) -> tuple[Stage, ...]:
-        """The model, evaluations and audits; the data if there are none."""
+        """The run's final stages: model, evaluations and audits, or the data if the run has none of these."""
         model = () if self.model is None else (self.model,)
         found = (*model, *self.evaluations.values(), *self.audits.values())
         return found or tuple(stage for parts in self.data.values() for stage in parts.values())

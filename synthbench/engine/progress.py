@@ -22,7 +22,8 @@ def repeating(
 ) -> Iterator[None]:
     """Call a function in a thread after each pause (in seconds) while the block runs.
 
-    At the end, the thread calls `at_end`, even if a call has failed, after which there are no more calls.
+    When the block ends, the thread calls `at_end`, even if `call` raised an error. After an error, `call` is
+    not called again.
     """
     is_over = threading.Event()
 
@@ -117,7 +118,8 @@ def progress_for_people(
 ) -> "QuietProgress | PlainProgress | RichProgress":
     """Return bars if standard error is a terminal, else plain lines; with `is_quiet`, neither.
 
-    Plain lines name each stage at its start. Bars show the running stages, so only `is_verbose` adds lines.
+    Plain lines name each stage at its start. With bars, which show the running stages, a stage's start is
+    printed only if `is_verbose`.
     """
     if is_quiet:
         return QuietProgress()

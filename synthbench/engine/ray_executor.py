@@ -36,8 +36,8 @@ class RayCluster(Executor):
     """Runs jobs on a cluster's nodes; stages that ask an LLM or read sources run on this machine.
 
     So one machine writes LLM answers and the ledger, and only this machine needs the data. If a job's worker
-    is lost, the job restarts, up to `runtime.retries` times. Losses of the whole node count only after
-    `MOST_NODES_LOST`.
+    is lost, the job restarts, up to `runtime.retries` times. A job's first `MOST_NODES_LOST` losses of a
+    whole node don't count.
     """
 
     def __init__(

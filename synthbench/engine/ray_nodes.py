@@ -144,9 +144,9 @@ def nodes_alive() -> list[Node]:
 
 
 def remote(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - Ray's
-    """Return a function that starts a function as a Ray task, or a class as an actor, with these options.
+    """Return a callable that starts `function` as a Ray task, or if it is a class, as an actor.
 
-    Workers import the function or class by name.
+    `options` are Ray's. Workers import the function or class by name.
     """
     import ray
 

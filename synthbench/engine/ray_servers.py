@@ -61,7 +61,7 @@ class ModelServer:
 def forwarded(host: str, port: int) -> int:
     """Forward connections from a free port of `host` to this machine's loopback; return the free port.
 
-    `port` is the loopback's: server programs listen there alone. A thread forwards until the process ends.
+    Server programs listen only on the loopback, at `port`. A thread forwards until the process ends.
     Raises OSError if `host` is no address of this machine.
     """
     listening = socket.create_server((host, 0))
@@ -140,8 +140,8 @@ class _Service:
 class RayServers:
     """The model servers of a run. No method blocks.
 
-    `gpus_of` returns how many GPUs a server takes, `why_not` why no node can hold it ("" if one can),
-    `options` further options of actors.
+    `gpus_of` returns how many GPUs a server takes. `why_not` returns why no node can hold a server ("" if a
+    node can). `options` returns further Ray options for the actors.
     """
 
     def __init__(

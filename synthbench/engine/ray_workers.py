@@ -31,7 +31,10 @@ class Sent:
 
     @property
     def purpose(self) -> str:
-        """For a shard with a GPU, the identity of its stage, whose models an actor keeps; else ""."""
+        """For a shard that takes a GPU, the identity of the stage that it belongs to; else "".
+
+        Shards with the same `purpose` can share an actor, which keeps the stage's models.
+        """
         return self.job.stages[0].paid_by if self.needs.gpus else ""
 
     @property
@@ -175,7 +178,10 @@ class RayWorkers:
         self._running[call(sent.packed(), own_code(), self._reports())] = (sent, actor)
 
     def _go_on(self, purpose: str, actor: Any, *, is_lost: bool) -> None:  # noqa: ANN401 - Ray's
-        """Give an actor the next shard, and cancel the last actor request; without a shard, end the actor."""
+        """Give an actor its stage's next waiting shard; end the actor if none waits or if it `is_lost`.
+
+        Each waiting shard has requested an actor, so when a shard starts, the latest request is cancelled.
+        """
         if is_lost or not self._waiting[purpose]:
             end(actor)
             return

@@ -58,7 +58,7 @@ class _StageRecord(_Stored):
 class ArtifactDamagedError(Exception):
     """A stored artifact differs from its commit; the message names the file and the difference.
 
-    `is_foreign`: the checksums match, but no such stage writes such a file.
+    `is_foreign`: the checksums match, but the stage can't have written this content.
     """
 
     def __init__(self, identity: str, message: str, *, is_foreign: bool = False) -> None:
@@ -110,7 +110,7 @@ def check_size(identity: str, name: str, recorded: Mapping[str, Any], size: int)
 
 
 def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
-    """Return the fault of an artifact's record (a predicate), "" if there is none.
+    """Return the fault of an artifact's record as a predicate ("names no attempt"), "" if there is none.
 
     A shared store's record must also name the committed attempt.
     """

@@ -23,8 +23,14 @@ class ResultCache:
         self._artifacts = artifacts
         self._version = version
 
-    def get(self, compute: Callable[[], Any], *key: object, of: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
-        """Return the cached value of a key, else compute and cache it.
+    def get(
+        self,
+        compute: Callable[[], Any],
+        *key: object,
+        of: Iterable[str],
+        keeps: Callable[[], bool] = lambda: True,
+    ) -> Any:  # noqa: ANN401 - JSON
+        """Return the cached value of a key, else compute it and cache it if `keeps` then returns True.
 
         The value stays cached while all artifacts in `of` (their identities) are in the store. Damaged values
         are reported and recomputed. If the disk is full or read-only, nothing is cached.
@@ -37,6 +43,8 @@ class ResultCache:
         except DamagedFileError as damage:
             self._artifacts.say(f"{FOLDER}/{file.name} {damage}; computing it again")
         value = compute()
+        if not keeps():
+            return value
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
             write_sealed(file, {"of": list(of), "value": value})

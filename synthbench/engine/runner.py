@@ -246,7 +246,7 @@ class Runner:
         self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
 
     def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> RunReport:
-        """Recompute an artifact that is damaged or that its stage can't have written, and missing inputs.
+        """Recompute a stage whose artifact is damaged, as `damage` describes, and the stage's missing inputs.
 
         If another process holds the stage, nothing is discarded; once that process is done, the stage runs.
         """

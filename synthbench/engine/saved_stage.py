@@ -131,7 +131,7 @@ class SavedStage:
         }
 
     def _journal_parts(self, objects: Objects) -> dict[str, Any]:
-        """Upload the new end of the journal, joined with its small last parts.
+        """Upload the journal's new end, merged with the last uploaded parts if these are small.
 
         Returns name -> record (size, SHA-256) of all parts; {} without a journal.
         """

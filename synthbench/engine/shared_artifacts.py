@@ -3,7 +3,7 @@
     artifacts/<2 digits>/<identity>/stage.json   the commit: written last, created once
     attempts/<identity>/<attempt>/...            the files of one computation of an artifact
     unfinished/<identity>/<epoch>-<save>/...     work in progress, for another machine to resume
-    leases/<name>/<epoch>                        who computes a stage, runs or cleans
+    leases/<name>/<epoch>                        which process holds a stage, run, clean-up or ledger
     addresses/<experiment>/<entry>.json          what an experiment's last run used
     used/<random id>.json                        the artifacts that a run needs; written at its start
 
@@ -215,7 +215,7 @@ class SharedArtifacts:
                 raise ArtifactDamagedError(identity, fault)
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Unless this machine's copy is of this attempt, replace the copy by the record, for a new copy."""
+        """If this machine's copy is missing or of another attempt, start a new copy with only the record."""
         # Another process of this machine may be copying the same artifact.
         with self._copies.alone():
             if not self._is_of_attempt(identity, record):

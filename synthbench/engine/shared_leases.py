@@ -154,7 +154,7 @@ class SharedLeases:
         return ""
 
     def held(self) -> list[HeldLease]:
-        """Return all leases but those of this machine's dead processes; others may have expired.
+        """Return all leases, expired ones too; leaves out those of this machine's dead processes.
 
         A lease's age is this machine's time minus the store's time of the last renewal.
         """
@@ -165,7 +165,10 @@ class SharedLeases:
         return found
 
     def remove_dead(self, name: str = "") -> None:
-        """Remove the expired leases and those of this machine's dead processes: of one name, or all ("")."""
+        """Remove the expired leases and those of this machine's dead processes.
+
+        With `name`, removes only leases of this name.
+        """
         for entry, content in self._found(name):
             if not self._is_live(entry, content):
                 self._delete(entry.key)

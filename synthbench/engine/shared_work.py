@@ -97,7 +97,7 @@ class SharedWork:
     def saving(self, identities: Collection[str]) -> Iterator[None]:
         """Within the block, save the stages' work at intervals; at the block's end, save unfinished stages.
 
-        If the block fails, work of another machine that may be the cause is dropped.
+        If the block fails, work taken over from another machine is dropped if it may be the cause.
         """
         stop = threading.Event()
         saver = threading.Thread(target=self._save_until, args=(stop, identities), daemon=True)
@@ -227,9 +227,9 @@ def _replace(here: Path, new: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[Save, str]:
-    """Return the last save of this machine's work, and its fingerprint if a download brought it, else "".
+    """Return the last save of this machine's work, and the save's fingerprint if downloaded, else "".
 
-    Returns NO_SAVE if the work was never saved.
+    Returns NO_SAVE and "" if the work was never saved.
     """
     try:
         save, _, fingerprint = (folder / MARK).read_text(encoding="utf-8").partition(" ")

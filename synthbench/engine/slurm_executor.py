@@ -77,9 +77,9 @@ class SlurmArrays(Executor):
             self._put(_Sent(job, self._gpus_of(job.stages[0])))
 
     def wait(self, seconds: float | None = None) -> Finished:
-        """Return finished jobs: waits for at least one if any is running; with `seconds`, looks only once.
+        """Return finished jobs; while jobs run, waits until one ends, or at most for `seconds`.
 
-        While tasks have jobs, a look takes up to about 2 s, whatever `seconds` says.
+        While Slurm's tasks have jobs, a wait with `seconds` lasts up to about 2 s, whatever `seconds` is.
         Raises UserError if a task can't work, if Slurm refuses tasks, or if they end before they take a job.
         """
         while self._sent or self._beside:
@@ -118,7 +118,7 @@ class SlurmArrays(Executor):
         return finished
 
     def _dead(self) -> dict[int, Left]:
-        """Submit missing tasks; return the jobs whose tasks have ended: number -> why they were left.
+        """Submit missing tasks; return job number -> why the job was left, for jobs whose tasks have ended.
 
         Returns {} if it is too early to ask Slurm again, or if Slurm does not answer.
         """

@@ -112,7 +112,7 @@ class Queue:
         self.objects.create(*self._signed(f"ended/{number}", outcome))
 
     def outcome(self, number: int) -> JobOutcome | Left:
-        """Return how a job ended, as a loss if the report is gone.
+        """Return how a job ended; if the report is gone, a `Left` with `is_loss`.
 
         Raises UserError if the report lacks the run's signature.
         """

@@ -1,7 +1,7 @@
 """A task of Slurm: takes jobs of a run from the shared store until the run is over or no job comes.
 
-Slurm signals a task before its time limit. The task then leaves its job, whose journal and checkpoints stay,
-reports that, and goes back into Slurm's queue.
+Slurm signals a task before its time limit. The task then leaves its job, whose journal and checkpoints stay.
+The task reports this to the run and goes back into Slurm's queue.
 """
 
 import os

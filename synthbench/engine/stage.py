@@ -50,7 +50,7 @@ class Operation(ABC):
         return {}
 
     def assume(self, outside: Mapping[str, str]) -> None:
-        """Replace `outside` in a plan without the data; identities then differ from a run's."""
+        """Use these values as `outside`, in a plan without the data; identities then differ from a run's."""
         vars(self)["outside"] = outside
 
     def code(self) -> Mapping[str, Mapping[str, str]]:

@@ -39,7 +39,10 @@ class StoreStatus:
 
 
 def status_of(store: Store) -> StoreStatus:
-    """Read a store's leases and its runs' notes; writes nothing. Raises UserError if it can't be read."""
+    """Return a store's state, from its leases and its runs' notes; writes nothing.
+
+    Raises UserError if the store can't be read.
+    """
     held, told = store.locks.held(), notes(store)
     running = {name for name, _, _ in held if name.startswith(RUN)}
     runs = sorted(told.items(), key=lambda each: each[1].began)

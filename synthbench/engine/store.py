@@ -89,7 +89,10 @@ class Store:
             self.shared.objects.probe()
 
     def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
-        """Within the block, answer lookups of these artifacts (None: of all) from a snapshot, if shared."""
+        """Within the block, answer lookups of these artifacts (None: of all) from a snapshot.
+
+        A local store needs no snapshot: the block then changes nothing.
+        """
         return self._artifacts.listed(identities)
 
     def folder(self, identity: str) -> Path:
@@ -108,7 +111,10 @@ class Store:
         return sorted(entry.identity for entry in self.contents.entries(beginning))
 
     def newest(self, number: int) -> list[str]:
-        """Return the identities of the `number` artifacts last used (shared: committed), newest first."""
+        """Return the identities of the `number` artifacts last used, newest first.
+
+        In a shared store, the commit counts as the last use.
+        """
         found = sorted(self.contents.entries(), key=lambda entry: (-entry.last_used, entry.identity))
         return [entry.identity for entry in found[:number]]
 
@@ -171,8 +177,9 @@ class Store:
     def workspace(self, identity: str, check: Callable[[Path], object] = lambda _: None) -> Path:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        If another machine of a shared store has gone further, its work replaces this machine's, unless
-        `check` raises UserError for its folder. The commit will replace the artifact stored now, if any.
+        If another machine of a shared store has gone further, its work replaces this machine's.
+        `check` gets the folder of the other machine's work, and raises UserError if the work is unusable.
+        The commit will replace the artifact stored now, if any.
         """
         self._artifacts.begin(identity)
         if self._shared_work is not None:
@@ -273,7 +280,7 @@ def _without_times(files: Any) -> Any:  # noqa: ANN401
 
 
 def _is_about(root: Path, error: Exception) -> bool:
-    """Return whether an error's file lies below the root or contains it; True if the error names no file."""
+    """Return whether an error's path is the root, below it or above it; True if the error has no path."""
     name = getattr(error, "filename", None)
     if name is None:
         return True

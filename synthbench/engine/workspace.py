@@ -125,7 +125,7 @@ class Journal:
                 yield self._entry(stream.readline())
 
     def copy_from(self, files: Iterable[Path]) -> None:
-        """Replace the journal by the concatenation of these files: made by `write`, or a journal's parts."""
+        """Replace the journal by these files, joined in order: files from `write`, or parts of a journal."""
         copied = self.file.with_suffix(".copied")
         with copied.open("wb") as stream:
             for file in files:

@@ -38,7 +38,7 @@ def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
 
 
 def llm_totals(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
-    """Yield lines: total requests, tokens and dollars of each LLM, dollars of all, and unknown stages."""
+    """Yield lines for each LLM (requests, tokens, dollars), then all LLMs' dollars, then unknown stages."""
     of_llms, missing = _asked_by_llm(found, known)
     for llm, amount in of_llms:
         yield from amount.lines(llm.endpoint())

@@ -114,7 +114,7 @@ def _measured(name: str, rate: float) -> Device:
 
 @cache
 def _rate(device: str) -> float:
-    """Measure matrix products in 10^12 operations per second; on a CPU, with one thread."""
+    """Return the measured rate of matrix products in 10^12 operations per second; on a CPU, of one thread."""
     if device == "cpu":
         import numpy as np
 
@@ -230,13 +230,13 @@ class Estimator:
         return self.estimate(stage).value
 
     def learn(self, stage: Stage, seconds: float) -> None:
-        """Use the seconds that a stage of this run took for later estimates."""
+        """Base later estimates also on these measured seconds of a stage of this run."""
         key, work = self._sort(stage)
         self._own[key].append((size_of(stage.kind, work, self.device), seconds))
         self._found.clear()
 
     def _sort(self, stage: Stage) -> tuple[Key, Work | None]:
-        """Return the stage's key and its amount of computation, on which the estimate depends."""
+        """Return the stage's key (kind, component, model), equal for similar stages, and its computation."""
         if stage.identity not in self._works:
             self._works[stage.identity] = work_of(self._known.view(stage))
         work = self._works[stage.identity]

@@ -46,7 +46,7 @@ class Capacity:
 def local_devices(
     stages: Iterable[Stage], runtime: Runtime, known: StageFacts, num_jobs: int
 ) -> Devices | None:
-    """Return this machine's GPUs for jobs to lease; None if there are none or the only job has all of them.
+    """Return this machine's GPUs for jobs to lease; None without GPUs, or if the only job uses them all.
 
     Raises UserError if there are GPUs, but fewer than a stage or the jobs need.
     """

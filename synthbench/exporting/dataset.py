@@ -29,8 +29,9 @@ FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
 def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
     """Return the named part of the run's data; with "" the only part that a method made.
 
-    Raises UserError if there is no such part (for "": not exactly one), if no method made it, if the store's
-    copy is gone or damaged, or if the part differs between seeds and `seed` is "any".
+    Raises UserError if no part has this name, if no method made the part, or if `name` is "" and the number
+    of parts made by methods is not 1. Also raises UserError if the store's copy is gone or damaged, or if the
+    part differs between seeds and `seed` is "any".
     """
     known = {part.name: part for part in facts.parts(subject)}
     synthetic = [part.name for part in known.values() if part.summary.method]
@@ -67,8 +68,9 @@ def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, 
 
 
 def tables_of(dataset: SyntheticDataset) -> "Tables":
-    """Return configuration -> split -> table; a split's rows have the same order in both configurations.
+    """Return configuration -> split -> table.
 
+    The configuration "default" has the training columns, PROVENANCE the others, in the same row order.
     A ranking's column `grades` is renamed `labels`, as sentence-transformers' CrossEncoderTrainer expects.
     Raises UserError if a split's name is no valid file name.
     """

@@ -31,7 +31,7 @@ _COMMIT = linear_pattern(r"^[0-9a-f]{40}")
 
 
 def is_on_hub(name: str, version: str) -> bool:
-    """Return whether a name is a hub id, with or without owner, and its version a commit, no content hash."""
+    """Return whether `name` is a hub id (the owner may be missing), and `version` a commit's hash."""
     return bool(_HUB_ID.fullmatch(name) and _COMMIT.fullmatch(version)) and not name.startswith(MODEL_PREFIX)
 
 
@@ -158,7 +158,7 @@ class ExportedPart:
     def instructions(self) -> list[tuple[str, int]]:
         """The NUM_INSTRUCTIONS most frequent prompts or samplers, with their numbers of records.
 
-        [] if no method made the part, or if the store no longer has it.
+        [] if no method made the part, or if the store no longer has the part.
         """
         if self.folder is None or not self.summary.method:
             return []
@@ -173,7 +173,7 @@ class ExportedPart:
 
 
 def parts(subject: Subject) -> Iterator[ExportedPart]:
-    """Yield the parts of the run's data that its result describes, in the file's order.
+    """Yield the parts of the run's data that its result describes, in the result's order.
 
     Raises UserError if the store's copy of a part is damaged.
     """
@@ -231,7 +231,7 @@ def _generators(summary: DatasetSummary, subject: Subject) -> dict[str, str]:
 
 
 def sources(subject: Subject) -> dict[str, Source]:
-    """Return the sources that the run's data were made from, by name in the file."""
+    """Return the sources that the run's data were made from, by name in the experiment file."""
     behind = {each.name for data in subject.run.datasets for each in data.made_of if each.kind == "source"}
     direct = {part.source for part in subject.config.parts if part.source}
     known = subject.experiment.sources

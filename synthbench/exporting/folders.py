@@ -13,8 +13,8 @@ def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
     """Yield an empty folder, renamed to `target` on success.
 
     `force` True replaces an earlier export; None means that the command has no option --force.
-    Raises UserError if `target` exists without `force`, is a file or a folder with other content, has no
-    parent folder, or can't be written. After any error, nothing is left behind.
+    Raises UserError if `target` exists, has no parent folder or can't be written. With `force`, `target` may
+    be an empty folder or one that synthbench wrote. After any error, nothing is left behind.
     """
     check_new_folder(target, force=force)
     with replacing(target, force=bool(force)) as temporary:

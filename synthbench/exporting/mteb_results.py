@@ -185,8 +185,8 @@ def _require_published(task: Any, revisions: Mapping[str, str]) -> None:  # noqa
 def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
     """Return split -> subset -> scores.
 
-    In `scores`, names end in /SUBSET or, with several splits, in /SPLIT:SUBSET. With one split and one
-    subset, all scores are returned.
+    A task with one split and one subset gets all of `scores`. Otherwise, a score's name in `scores` ends in
+    /SUBSET or, with several splits, in /SPLIT:SUBSET; the result's names lack this ending.
     """
     parts = [(split, subset) for split in task.eval_splits for subset in task.hf_subsets]
     found: _Parts = {}

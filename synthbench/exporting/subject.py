@@ -138,7 +138,7 @@ def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
 
 
 def _chosen(variant: Variant, run: RunResult) -> RunConfig:
-    """Return the settings of the candidate that a run's `select` chose, else of the first."""
+    """Return the settings of the candidate that the run's `select` chose, or of the first if none fits."""
     fitting = (
         candidate.config
         for candidate in variant.candidates

@@ -22,10 +22,11 @@ _AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.02, torch.float16: 0.02}
 
 @contextmanager
 def attending(lengths: Tensor | None) -> Iterator[None]:
-    """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: as the mask says.
+    """Within the block, sequence i attends to its first `lengths[i]` keys; by the mask if `lengths` is None.
 
-    Models with their own attention, or with fewer key heads than query heads, always follow the mask; the
-    result is equal up to rounding. Replaces transformers' "sdpa" for the rest of the process.
+    `lengths` is int32. Models with their own attention, or with fewer key heads than query heads, always
+    follow the mask; the result is equal up to rounding. Replaces transformers' "sdpa" for the rest of the
+    process.
     """
     AttentionInterface.register("sdpa", _attention)
     before = _LENGTHS.set(lengths)
@@ -64,7 +65,7 @@ def _attention(
     attention_mask: Tensor | None,
     **options: Any,  # noqa: ANN401 - the signature is transformers'
 ) -> tuple[Tensor, None]:
-    """Attend as transformers' "sdpa" does; within `attending`, by each sequence's own length."""
+    """Return (output, None) as transformers' "sdpa"; in an `attending` block, by each sequence's length."""
     lengths = _LENGTHS.get()
     if lengths is not None and query.shape[1] == key.shape[1]:
         return _of_own_lengths(query, key, value, lengths, options.get("scaling")), None

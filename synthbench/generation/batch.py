@@ -163,7 +163,7 @@ class Batch:
 def without_gaps(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
     """Return a permutation, new index -> old index, that puts sequences of length 0 last.
 
-    Only the last sequences move, into the gaps.
+    Only used sequences at the end move: each swaps its index with an earlier sequence of length 0.
     """
     import numpy as np
 

@@ -79,9 +79,9 @@ class Network:
         return self._step(cache.layers, tokens, starts, cache.length if self.reads_own_lengths else width)
 
     def padded(self, num_sequences: int, most: int) -> int:
-        """Return the batch size to pad a step to: `most`, halved on a GPU while all sequences fit.
+        """Return the batch size to pad a step to: on a GPU, `most` halved as often as all sequences fit.
 
-        So a GPU has few sizes, since each needs a CUDA graph. Other devices do not pad.
+        So a GPU has few sizes, since each needs a CUDA graph. Other devices: `num_sequences`, unpadded.
         """
         if not self._is_recorded:
             return num_sequences
@@ -152,7 +152,10 @@ class Network:
         return len(cache.layers), heads, size
 
     def _check(self) -> None:
-        """Raise UserError if the logits of two sequences at different positions are not the model's own."""
+        """Compare decoding with one call of the model; raises UserError if the logits differ.
+
+        The test decodes two sequences that are at different positions.
+        """
         import torch
 
         device, vocabulary = self._causal.device, self._head.size

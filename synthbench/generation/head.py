@@ -18,8 +18,8 @@ TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02
 class Head:
     """Maps hidden states to fp32 logits in a reused buffer, since allocating that much memory is slow.
 
-    `is_plain`: this product gives the model's own logits, up to rounding. Otherwise `kept` takes the logits
-    of the whole model.
+    `is_plain`: a call gives the model's own logits, up to rounding. If not, run the whole model instead, and
+    pass its logits to `kept`.
     """
 
     def __init__(self, causal: CausalModel) -> None:

@@ -104,7 +104,7 @@ class WritingCost:
 
     @property
     def num_tokens(self) -> int:
-        """Upper bound of decoded tokens, with those of counter prompts, if every first attempt is usable."""
+        """Upper bound of decoded tokens, counter sequences included, if every first attempt is usable."""
         sequences = sum(len(self.task.prompts_of(label)) for label in self.labels)
         texts = self.num_inputs * self.task.amounts.samples
         return texts * sequences * self.task.sampling.max_new_tokens
@@ -116,9 +116,9 @@ class WritingCost:
         return self.num_inputs * len(prompts) * PROMPT_TOKENS
 
     def expected(self) -> Expected:
-        """Return the expected texts, work, tokens, and maximum tries per text.
+        """Return the expected number of texts, computation, tokens, and maximum tries per text.
 
-        The work's operations and bytes are unknown if the model's size is.
+        If the model's size is unknown, `operations` of the computation is None, and its bytes are 0.
         """
         shape, most = self._shape, SEQUENCES["cuda"]
         work = Work(self.model.model, None, self.num_tokens, self.model.dtype)

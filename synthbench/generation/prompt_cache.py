@@ -69,7 +69,10 @@ class PromptCache:
         known.tokens = known.tokens[:num_shared]
 
     def _fill(self, flat: Sequence[tuple[str, list[int]]]) -> None:
-        """Read prompts, sorted by descending length after their prefix, into the first rows."""
+        """Read prompts into the first rows of `key_values`.
+
+        `flat` has each prompt as (label, tokens), sorted by its length after the label's prefix, descending.
+        """
         starts = [len(self._prefixes[label].tokens) for label, _ in flat]
         rows = [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)]
         smallest = SMALLEST_READ.get(self._device.type, SMALLEST_READ["cuda"])

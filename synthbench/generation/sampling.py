@@ -175,9 +175,9 @@ class Sampler:
         return tokens, kept
 
     def _nucleus(self, weights: "Tensor") -> "Tensor":
-        """Renormalise descending weights, cut those after top_p, and renormalise again.
+        """Return descending weights with 0 after the smallest set that holds top_p; renormalised.
 
-        If top_k is None, the weights are already normalised over the vocabulary.
+        With top_k, they are renormalised first; without, they are already normalised over the vocabulary.
         """
         if self.sampling.top_k is not None:
             weights = weights / weights.sum(dim=-1, keepdim=True)

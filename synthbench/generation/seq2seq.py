@@ -47,7 +47,7 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
     )
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the default input limit for models without one, unless the settings have a limit."""
+        """Return the input limit for a model that has none; {} if `max_length` is set."""
         return {} if self.max_length else {"longest_input": Constant(LONGEST_INPUT, 512)}
 
     def load(self, runtime: "Runtime") -> "Seq2SeqModel":

@@ -293,7 +293,7 @@ class Writer:
     A label with counterlabels is debiased against them (self-debiasing; Schick & Schütze 2021, arXiv
     2104.07540, section 3, after arXiv 2103.00453).
 
-    On a GPU, the batch is limited to free memory. It shrinks for inputs that are much longer than earlier
+    On a GPU, free memory limits the batch. It shrinks for inputs that are much longer than earlier
     inputs, and is halved if memory runs out nevertheless; `say` reports both. Raises UserError as `Network`.
     """
 
@@ -355,7 +355,7 @@ class Writer:
                 longest = self._fit(unfinished[0])
 
     def _fit(self, longest: Input) -> int | None:
-        """Limit the number of sequences to free memory, if the device tells how much is free.
+        """Limit the number of sequences to what fits in free memory, if the device tells how much is free.
 
         Returns the maximum length (tokens of prompt and text) that is planned for; None without a limit.
         """

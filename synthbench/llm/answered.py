@@ -100,9 +100,9 @@ _ENDS = " .!?\"'“”"
 def sentences_in(answer: str) -> list[str]:
     """Return the sentences of an LLM's answer that is a list, in order; each is one line and not empty.
 
-    Reads numbers of any style, bullets, a list on one line, JSON alone, and lines without marks. Leaves out
-    preambles, closing remarks, repetitions of the input, and quotation marks around sentences. An answer
-    without a list gives its lines.
+    Reads numbered lists of any style, bulleted lists, lists on one line, and answers that are only JSON. An
+    answer without a list gives its lines. Leaves out preambles, closing remarks, repetitions of the input,
+    and quotation marks around sentences.
     """
     found = _from_json(answer)
     if found is None:
@@ -160,7 +160,7 @@ def _bare_words(sentence: str) -> str:
 
 
 def _without_input(line: str) -> str:
-    """Return a line of a list; a line that repeats the input ("1. Premise: ...") becomes its number or ""."""
+    """Return a line of a list; if it repeats the input ("1. Premise: ..."), only its number, "" without."""
     number = _NUMBER.match(line)
     start = number.end() if number else 0
     return line[:start] if _INPUT_LABEL.match(line[start:].strip()) else line

@@ -22,9 +22,9 @@ def is_alias(asked: str, answered: str) -> bool:
 
 
 def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:
-    """Yield a note on each model that answered: a warning, unless it is another name of the requested one.
+    """Yield a note on each model that answered: a warning, unless its name is an alias of `asked` or a path.
 
-    A path gives no warning either, since a user's own server may report its model's path as the name.
+    A user's own server may report its model's path as the name.
     """
     for name in answered:
         if is_alias(asked, name) or _FOLDER.search(name):

@@ -160,7 +160,7 @@ class BatchService(AbstractContextManager["BatchService"]):
     def submit(self, file: IO[bytes], token: str) -> str:
         """Upload the requests, create a batch and return its id.
 
-        Raises MaybeSubmittedError if the batch may exist nevertheless.
+        On failure, raises MaybeSubmittedError if the batch may exist, else UserError.
         """
         without = "has no Batch API; set `batch: false` to ask it directly"
         input_file = self._with_retries(lambda: self._uploaded(file), without)

@@ -77,14 +77,20 @@ class Collector:
     def collect(self, tokens: Iterable[str]) -> None:
         """Check each batch, and collect the finished ones.
 
-        Raises UserError if a batch can't be retrieved. Raises it after caching all answers if the service
-        refused a whole batch, or gave an error that would meet every request.
+        Raises UserError at once if a batch can't be retrieved. Raises UserError after caching all answers if
+        the service refused a whole batch, or if a result shows that no request can succeed.
         """
         for token in tokens:
             with self._batches.locked(token):
-                batch = self._arrived(token)
-                if batch is not None:
-                    self._collect(batch)
+                try:
+                    batch = self._arrived(token)
+                    if batch is not None:
+                        self._collect(batch)
+                except UserError as error:
+                    if not self._messages:
+                        raise
+                    # A refused batch is closed by now: a later command could not tell its reason.
+                    raise UserError(*self._messages, *error.messages) from error
         if self._messages:
             raise UserError(*self._messages)
 
@@ -189,7 +195,7 @@ MAX_BYTES = 100_000_000
 def answers_in_batches(
     opened: Callable[[], AnswerCache], endpoint: Endpoint, requests: Iterable[ChatRequest]
 ) -> Iterator[ChatAnswer]:
-    """Yield answers from the cache and finished batches; submit the rest.
+    """Yield answers from the cache and finished batches; submit the other requests.
 
     Raises PendingError at the end if anything is in flight, and UserError as ChatClient.answers does.
     """
@@ -284,7 +290,10 @@ class _Batches:
         return taken(self._endpoint, self._cache, request, found)
 
     def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:
-        """Yield cached answers; put other requests into `new` or `in_batches`; then collect these batches."""
+        """Yield cached answers; sort the other requests into `in_batches` and `new`.
+
+        `in_batches` gets the requests of open batches, which are collected at the end.
+        """
         tokens: dict[str, None] = {}
         for request in requests:
             key = self._key(request)
@@ -381,8 +390,8 @@ class _Batches:
     def _add(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
         """Add a request to the batch; return whether it was added.
 
-        A limit that prevents it is noted, and so is a failure if the text is not valid Unicode. `others`
-        takes requests that are in flight or answered by now.
+        If a limit prevents this, notes the limit; if the text is not valid Unicode, notes a failure.
+        `others` takes requests that are in flight or answered by now.
         """
         key, cost, pacing = self._key(request), self._budget.expected(request), self._endpoint.pacing
         if (

@@ -136,7 +136,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
         return known, model or "", fingerprint or ""
 
     def _note_model(self, model: str) -> None:
-        """Record that this model answered the stage, unless it is the requested one or the run serves it."""
+        """Record that this model answered for the stage, unless it was requested or the run serves it."""
         is_ours = self._endpoint.served is not None
         if model and model != self._endpoint.model and not is_ours and model not in self._models:
             self.database.execute(

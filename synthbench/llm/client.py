@@ -107,12 +107,12 @@ class ChatClient:
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in order of completion.
 
-        Requests are read in the caller's thread: with the Batch API all at first, otherwise only as fast as
-        they are answered. Failures that a retry may mend come last, and only if no error is raised before.
+        Requests are read in the caller's thread: with the Batch API all of them first, otherwise only as fast
+        as they are answered. Failures that a retry may mend come last, and only if no error is raised before.
 
         Raises UserError if no request can succeed (no key, wrong key, unknown model, unreachable), too many
-        failed, the budget is spent, or an answer is not cached and `offline` is set; PendingError at the end
-        if requests are in an unfinished batch or, with the Batch API, in flight in another process.
+        failed, the budget is spent, or an answer is not cached and `offline` is set. Raises PendingError at
+        the end if requests are in an unfinished batch or, with the Batch API, in flight in another process.
         """
         from synthbench.llm.batches import answers_in_batches
 
@@ -163,7 +163,10 @@ class ChatClient:
 
 
 def _worse(known: BaseException | None, new: BaseException) -> BaseException:
-    """Return the error to raise: the first, unless it is a StoppedError, which only follows from another."""
+    """Return the error to raise: `known`, or `new` if `known` is None or a StoppedError.
+
+    A StoppedError only follows from another error.
+    """
     from synthbench.llm.dispatcher import StoppedError
 
     return new if known is None or isinstance(known, StoppedError) else known

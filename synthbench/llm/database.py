@@ -305,7 +305,7 @@ class BatchTable:
         return [token for (token,) in rows]
 
     def batch_of(self, key: str) -> str | None:
-        """Return the token of the open batch that holds an unsettled request, None if there is none."""
+        """Return the token of the open batch in which request `key` is unsettled, None if there is none."""
         row = self._database.first(
             "SELECT session FROM attempts JOIN batches ON session = token"
             " WHERE key = ? AND state = 'sent' AND is_open",

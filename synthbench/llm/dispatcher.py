@@ -28,7 +28,7 @@ class Backend(Protocol):
     """Answers many requests at a time; leaving the context ends those in flight. For one event loop."""
 
     async def __aenter__(self) -> Self:
-        """Get ready."""
+        """Return this backend, ready for requests."""
 
     async def __aexit__(self, *error: object) -> None:
         """End the requests in flight."""
@@ -36,7 +36,7 @@ class Backend(Protocol):
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
         """Return the answer; `attempt` is a globally unique attempt id.
 
-        Raises UserError if no request can succeed, else FailedAttemptError without an answer.
+        Raises UserError if no request can succeed, FailedAttemptError if this attempt gets no answer.
         """
 
 
@@ -63,7 +63,7 @@ def taken(endpoint: Endpoint, cache: AnswerCache, request: ChatRequest, found: A
     """Convert a new or cached answer into the caller's ChatAnswer.
 
     Raises UserError if the answer lacks requested log-probabilities. The cache then drops the answer, since
-    another server of the same model may give them; its cost stays recorded.
+    another server of the same model may give log-probabilities. The answer's cost stays recorded.
     """
     if request.logprobs is not None and found.logprobs is None and found.text and not found.failure:
         cache.withdraw([key_of(endpoint, request)])
@@ -118,9 +118,10 @@ class Dispatcher:
             raise
 
     async def _ask_alone(self, key: str, request: ChatRequest) -> RequestOutcome | None:
-        """Ask, unless an equal request is in flight here: then wait until that request has ended.
+        """Return the request's outcome; None if the caller should look in the cache again.
 
-        None: look in the cache again. The outcome is pending if the request is in an open batch.
+        If this dispatcher has an equal request in flight, wait until that request has ended, and return None.
+        The outcome is pending if the request is in an open batch.
         """
         if key in self._in_flight:
             await self._in_flight[key].wait()
@@ -154,7 +155,10 @@ class Dispatcher:
             return None if answer is None else RequestOutcome(self._kept(key, request, answer))
 
     def _kept(self, key: str, request: ChatRequest, answer: Answer) -> ChatAnswer:
-        """Convert a new answer for the caller; without a text, and unless refused, it counts as a failure."""
+        """Convert a new answer for the caller, and count it as a success or a failure.
+
+        An answer is a success if it has a text or was refused.
+        """
         found = taken(self._endpoint, self._cache, request, answer)
         if found.text is not None or found.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
@@ -264,7 +268,7 @@ class Dispatcher:
 
 
 class Sharing:
-    """Calls `share` in a thread; tasks that ask during a call share the next one. For one event loop."""
+    """Calls `share` in a thread; one later call serves all tasks that ask meanwhile. For one event loop."""
 
     def __init__(self, share: Callable[[], None]) -> None:
         self._share = share
@@ -290,8 +294,8 @@ class Sharing:
 class AsyncBridge:
     """Accepts requests in one thread and answers them in another thread's event loop, as they complete.
 
-    Leaving the context waits for requests in flight, which may be billed, but cancels those to a model that
-    the run serves. Entering raises UserError without a key or a usable cache.
+    Leaving the context waits for requests in flight, since services may bill them. Requests to a model that
+    the run serves are cancelled. Entering raises UserError without a key or a usable cache.
     """
 
     def __init__(self, opened: Callable[[], AnswerCache], endpoint: Endpoint, say: Say) -> None:

@@ -212,7 +212,7 @@ class Served:
 class Endpoint:
     """A chat model behind OpenAI's API.
 
-    The cache identifies the model by `name`, from the experiment file, `model` and `options`. `key_variable`
+    The cache identifies the model by `name` (from the experiment file), `model` and `options`. `key_variable`
     names the environment variable with the API key ("": no key).
     """
 
@@ -267,8 +267,8 @@ class Account:
 def price_of(endpoint: Endpoint) -> Price | None:
     """Return the price that the user set, else that of genai-prices.
 
-    Without a price that the user set: None if the run serves the model, or genai-prices has no price or
-    several.
+    If the user set none, the result is None for a model that the run serves, and if genai-prices has no price
+    or several.
     """
     prices = _prices(endpoint)
     return prices[0] if len(prices) == 1 else None

@@ -1,4 +1,4 @@
-"""Check that an endpoint can answer, free of charge, before any computation."""
+"""Check before any computation, and free of charge, that an endpoint can answer."""
 
 import asyncio
 import difflib

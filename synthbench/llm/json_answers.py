@@ -45,8 +45,8 @@ def json_values(answer: str) -> Sequence[Any]:
 def json_object(answer: str, keys: Collection[str]) -> Mapping[str, Any]:
     """Return the JSON object with the most of these keys (the first if several tie).
 
-    Objects inside a list or another object count only if there is a single one. Raises AnswerError if the
-    answer has no such object.
+    An object inside a list or another object counts only if it is the only object there. Raises AnswerError
+    if no object counts.
     """
     objects = []
     for value in json_values(answer):
@@ -82,7 +82,7 @@ def has_content(text: str) -> bool:
 
 
 def same_text(text: str) -> str:
-    """Return a text for comparison: without case, extra white space and punctuation at its ends."""
+    """Return a text for comparison: in lower case, with single spaces, without punctuation at its ends."""
     return " ".join(text.casefold().split()).strip(_ENDS)
 
 

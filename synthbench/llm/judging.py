@@ -30,7 +30,10 @@ _SHOWN = 200
 
 
 def _none_of(given: object) -> object:
-    """Return None for yes-no: in a file, null would give a judge's default grades."""
+    """Return None for "yes-no", and any other value unchanged.
+
+    A file can't say null instead of "yes-no": null would give a judge's default grades.
+    """
     return None if given == YES_OR_NO else given
 
 
@@ -146,9 +149,9 @@ class Question(BaseModel, WithConstants):
         return self._expected(answer) if self.expected else self.read(answer.text)
 
     def _expected(self, answer: ChatAnswer) -> "Verdict":
-        """Return the mean value of the alternatives to the answer's token, weighted by probability.
+        """Return the mean value of the answer's token and its alternatives, weighted by probability.
 
-        Without a value if the answer is unclear, or no single token holds its value.
+        The verdict has no value if the answer is unclear, or if no single token holds the answer's value.
         """
         text = answer.text or ""
         read = self.read(text)
@@ -185,7 +188,7 @@ class Question(BaseModel, WithConstants):
         return min(found, key=lambda each: each[0])[1] if found else None
 
     def _value_of(self, token: str) -> float | None:
-        """Return the value of an answer that is this token alone, None if it is no answer."""
+        """Return a token's value, read as a whole answer; None if the token is no answer."""
         plain = _plain(token)
         if self.grades is None:
             return float(_WORDS[plain]) if plain in _WORDS else None
@@ -194,7 +197,7 @@ class Question(BaseModel, WithConstants):
         return (int(plain) - lowest) / (highest - lowest) if is_grade else None
 
     def asks(self, num_records: int) -> ChatAmount:
-        """Return the requests for `num_records` records, and an estimate of their tokens."""
+        """Return the number of requests for `num_records` records, with an estimate of their tokens."""
         texts = "x" * len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
         chat = [{"content": said} for said in (self.prompt + texts + self.how_to_answer, self.system)]
         answer = _TOKENS_PER_EXPLANATION if self.explanation else _TOKENS_PER_ANSWER
@@ -256,8 +259,8 @@ _RANGE = r"(?!\s?(?:-|–|to|or|and|/)\s?\d|\d|\s?%|\s?(?:out )?of\s?\d{41})"
 def _labelled(value: str, begins: str) -> re.Pattern[str]:
     """Return a pattern for a name ("score"), filler words, and an optional value.
 
-    It also matches a name without a value, so that a search continues after the matched text. `begins`
-    matches the beginning of a value.
+    The value is optional so that a search continues after a name without a value. `begins` matches the
+    beginning of a value.
     """
     between = rf"(?>(?:\s{_FILLERS}(?=[\s:=]|{begins}))*)\s?+[:=]*+\s?+"
     return linear_pattern(rf"\b{_NAME}{between}(?>(?:{value})?)")
@@ -325,8 +328,8 @@ def _yes_or_no(text: str) -> bool | None:
 def _grade(text: str, highest: int) -> float | None:
     """Return an answer's number; None without one, or if several numbers or another scale are named.
 
-    If the first line is a number alone, the lines after it explain it. Their numbers are ignored, except in a
-    line that begins with a name ("Score: 4") and in a last line that is a number alone.
+    If the first line is a number alone, only two kinds of later lines count: a line that begins with a name
+    ("Score: 4"), and a last line that is a number alone.
     """
     text = _DIGITS.get(text.rstrip("."), text)
     lines = text.split("\n")

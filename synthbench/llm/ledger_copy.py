@@ -1,8 +1,8 @@
-"""A machine's copy of a ledger that machines share: which rows changed here, and changes from elsewhere.
+"""A machine's copy of a shared ledger: it notes rows to send, and applies other machines' changes.
 
 The shared ledger is a sequence of numbered entries, each a list of changed rows. A turn is the time in which
-one machine alone may add entries (`engine.shared_ledger`). Triggers note each changed row. The note gets the
-number of an entry once the row is sent or received, and keeps it until entries are merged.
+one machine alone may add entries (`engine.shared_ledger`). Triggers write a note on each changed
+row. Once the row is sent or received, the note gets the entry's number. Merging entries deletes their notes.
 """
 
 import json
@@ -121,7 +121,8 @@ class LedgerCopy:
     def receive(self, entry: int, rows: Iterable[object], *, is_merged: bool) -> None:
         """Apply the rows of another machine's entry, and end this machine's turn.
 
-        A row that changed here and was not sent yet stays as it is here. `is_merged`: several entries in one.
+        A row that changed here and was not sent yet stays as it is here. `is_merged`: the entry
+        combines several earlier entries.
 
         Raises ValueError if a row doesn't fit the ledger's tables; nothing is applied then.
         """
@@ -145,7 +146,7 @@ class LedgerCopy:
                 self._database.execute(_SPENDING)
 
     def unmerged(self) -> list[int]:
-        """Return, in order, the numbers of the entries with rows that are not part of a merged entry."""
+        """Return, in order, the numbers of the entries that have rows and were not merged yet."""
         query = "SELECT DISTINCT entry FROM changes WHERE entry IS NOT NULL ORDER BY entry"
         return [entry for (entry,) in self._database.execute(query)]
 
@@ -178,7 +179,7 @@ class LedgerCopy:
                         self._insert(table, row, "IGNORE")
 
     def _rows(self, which: str, *values: int) -> list[Row]:
-        """Return the present rows, each once, whose notes meet the SQL condition `which`.
+        """Return the rows whose notes meet the SQL condition `which`, each once, with their present values.
 
         A deleted row has None instead of values.
         """
@@ -237,7 +238,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _fits(values: Sequence[Any], columns: Mapping[str, bool]) -> bool:
-    """Return whether there is a value for each column, and none is missing where NOT NULL forbids it."""
+    """Return whether there is a value for each column; None is allowed only in columns without NOT NULL."""
     return len(values) == len(columns) and not any(
         value is None and is_required for value, is_required in zip(values, columns.values(), strict=True)
     )

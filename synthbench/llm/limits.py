@@ -107,7 +107,10 @@ class CircuitBreaker:
         self._last.append((request.key, ""))
 
     def failed(self, request: ChatRequest, reason: str) -> None:
-        """Record a request that failed for good; raises UserError, which lists them, if too many did."""
+        """Record a request that failed for good.
+
+        Raises UserError, with a list of the failed requests, if there are too many.
+        """
         self._last.append((request.key, reason))
         failures = [(key, why) for key, why in self._last if why]
         if len(self._last) < MIN_REQUESTS or len(failures) <= self._max_rate * len(self._last):
@@ -134,10 +137,11 @@ PROMPT_MARGIN = 1.25
 class Budget:
     """Keeps the cost within the budgets, which other processes may share; for one event loop.
 
-    A request is sent if its expected cost fits into the budget left after all requests in flight. Expected
-    prompt tokens: 8 per message and one per byte; after 20 answers, the highest number per byte so far plus
-    25 %, at most one. Expected answer tokens: `max_completion_tokens` or `max_tokens`; without both,
-    1,024, and after 20 answers twice the longest so far.
+    A request is sent if its expected cost fits into the budget left after all requests in flight.
+
+    Expected prompt tokens: 8 per message, plus one per byte. After 20 answers, the number per byte is the
+    highest seen so far plus 25 %, at most one. Expected answer tokens: `max_completion_tokens`, else
+    `max_tokens`. Without these limits: 1,024; after 20 answers, twice the longest answer so far.
 
     Raises UserError if `budget_usd` is set but no price is known.
     """

@@ -39,7 +39,7 @@ class Price(BaseModel):
 
     @property
     def origin(self) -> str:
-        """The date, for reports."""
+        """The price's date, which reports show as its origin."""
         return self.date
 
     def usd(
@@ -101,8 +101,9 @@ def _providers() -> "list[Provider]":
 def _rates_of(model: "ModelInfo") -> Iterator[tuple[float, float, float, float]]:
     """Yield the model's prices at each half hour of today.
 
-    Each is (prompts, answers, a batch's share of these prices, cached prompts), in US dollars per million
-    tokens. Left out: incomplete prices, and prices that also charge for requests, thoughts or citations.
+    Each is (price of prompts, price of answers, a batch's price as a share of the normal price, price of
+    cached prompts); prices are in US dollars per million tokens. Left out: incomplete prices, and prices that
+    also charge for requests, thoughts or citations.
     """
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for moment in range(_MOMENTS):
@@ -134,7 +135,7 @@ def _number(price: "Decimal | TieredPrices | None") -> float | None:
 
 @cache
 def _date() -> str:
-    """Return the date of genai-prices' data: the newest one, up to today, of OpenRouter's prices.
+    """Return the date of genai-prices' data: the newest date, up to today, among OpenRouter's prices.
 
     OpenRouter's prices carry the day on which they were read. Dates of other services may be announcements.
     """

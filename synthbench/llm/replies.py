@@ -152,7 +152,7 @@ _CHANNEL_KINDS = {
 
 
 def without_thoughts(text: str) -> str:
-    """Return a text without a model's thoughts, and tags around the answer; unchanged if it has no thoughts.
+    """Remove a model's thoughts, then the tags around the answer; a text without thoughts stays unchanged.
 
     An opening tag counts only at the start of a line; elsewhere a sentence may mention it.
     """
@@ -173,14 +173,14 @@ def without_thoughts(text: str) -> str:
 
 
 def _kind(tag: re.Match[str]) -> tuple[str, bool]:
-    """Return a tag's kind, the same for opening and closing tag, and whether it opens."""
+    """Return the kind of a tag (opening and closing tags share it), and whether the tag is an opening one."""
     if tag["name"]:
         return tag["name"].lower(), tag["end"] is None
     return next(kind for group, kind in _CHANNEL_KINDS.items() if tag[group] is not None)
 
 
 def _begins_a_line(text: str, start: int, position: int) -> bool:
-    """Return whether only white space precedes `position` in its line or since the last thoughts."""
+    """Return whether only white space precedes `position` in its line; text before `start` is ignored."""
     while position > start and text[position - 1] != "\n":
         position -= 1
         if not text[position].isspace():
@@ -294,7 +294,7 @@ def _is_empty_choice(choices: Any) -> bool:  # noqa: ANN401 - whatever came
 
 
 def _fault_in(part: Any, *, is_choice: bool = False) -> Any:  # noqa: ANN401 - whatever came
-    """Return the error in a reply or a choice, or None; "detail" is FastAPI's."""
+    """Return the error in a reply or a choice, or None; FastAPI puts its errors under "detail"."""
     if not isinstance(part, dict):
         return None
     is_answer = isinstance(part.get("choices"), list) or isinstance(part.get("message"), dict)

@@ -30,10 +30,10 @@ class ChatRequest:
 class ChatAnswer:
     """A request's answer: `text`, or None with the reason in `failure`.
 
-    Only a complete answer has a text; with `cut_off: take`, so has a truncated one. If an answer came, the
-    reason begins with `kind` ("cut off: limit on tokens"); without an answer, `kind` is WHOLE. `logprobs`
-    are those of the tokens that the model wrote, thoughts in the text included; () unless the request asks
-    for them.
+    Only complete answers have a text; with `cut_off: take`, truncated answers have one, too. If an answer
+    came, the reason begins with `kind` ("cut off: limit on tokens"); without an answer, `kind` is WHOLE.
+    `logprobs` are those of the tokens that the model wrote, thoughts in the text included; () unless the
+    request asks for them.
     """
 
     request: ChatRequest

@@ -153,7 +153,7 @@ class ServedBackend(AbstractAsyncContextManager["ServedBackend"]):
     async def _connected(self, address: str) -> Connection:
         """Return a connection to the server at `address`.
 
-        Requests have the server's own name for the model, and the keys that the program needs.
+        Requests have the server's own name for the model, and the body keys in `Served.body`.
         """
         if self._has_started:
             self._say(f"{self._endpoint.section}: the server at {address} is ready")

@@ -34,7 +34,7 @@ Without `do_sample` transformers would ignore the temperature.
 
 
 def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> Served:
-    """Return the settings of a server that runs `vllm serve`; requests name the model `name`.
+    """Return the settings of a server that runs `vllm serve`; `name` is the model's name in requests.
 
     `model` is a folder or hub id, read at `commit`. The checkpoint's own sampling defaults are disabled, so
     that answers depend on the request alone.

@@ -159,7 +159,7 @@ def load_pretrained(
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
-    """Return {model: content hash or commit}, or {"baseline": name} for a scorer without a model.
+    """Return {the model's name: content hash or commit}, {"baseline": name} for a scorer without a model.
 
     Raises UserError if the folder is no artifact.
     """

@@ -16,9 +16,9 @@ def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[i
     """Yield batches of text indices, longest texts first; every index is in one batch.
 
     A batch holds at most `batch_tokens` tokens, padding included, or one longer text. A text shorter than the
-    batch's longest joins only if the batch holds less than a quarter of `batch_tokens` before, and at most a
-    tenth of padding after: on a CPU, tiny batches cost more than a little padding. The result depends only on
-    the arguments.
+    batch's longest joins on two conditions. The batch must have less than a quarter of `batch_tokens` before
+    the text joins, and at most a tenth of it may be padding then: on a CPU, tiny batches cost more than a
+    little padding. The result depends only on the arguments.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []
@@ -38,7 +38,7 @@ def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[i
 def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_tokens: int) -> bool:
     """Return whether a text of `length` tokens may join a batch whose longest text has `longest`.
 
-    `num_rows` and `num_tokens` (without padding) are the batch's with this text.
+    `num_rows` and `num_tokens` (without padding) count the batch together with this text.
     """
     padded = num_rows * longest
     if padded > batch_tokens:

@@ -87,7 +87,7 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
     """Load a checkpoint without its head, and add a new head: [CLS] vector, tanh layer, score.
 
     `size`: units of the tanh layer. `seed` governs the head's weights. `build_cross_encoder` loads the saved
-    model. Raises UserError as `build_cross_encoder` does, but drops a head with several outputs.
+    model. Raises UserError as `build_cross_encoder` does; a head with several outputs is no error here.
     """
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Transformer
@@ -192,7 +192,7 @@ def transformer_of(model: "LibraryModel") -> "nn.Module":
 
 
 def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -> "SentenceTransformer":
-    """Return a model of these modules, with `model`'s prompts, device and trust in its own code."""
+    """Return a model of these modules, with `model`'s prompts, device and `trust_remote_code`."""
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(
@@ -251,8 +251,8 @@ def _trusted(base: Pretrained) -> dict[str, bool]:
 def layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
     """Return the configuration keys that keep only the first `base.num_layers` layers; {} for all.
 
-    The loader then skips the weights of the other layers. Raises UserError if the configuration has no number
-    of layers, or a smaller one.
+    The loader then skips the weights of the other layers. Raises UserError if the configuration names no
+    number of layers, or fewer layers than `base.num_layers`.
     """
     if base.num_layers is None:
         return {}

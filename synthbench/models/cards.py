@@ -16,7 +16,8 @@ _MOST_BYTES = 1_000_000
 def card_of(model: str) -> Mapping[str, Any]:
     """Return the fields of the card's front matter, {} without a readable card; works offline.
 
-    A hub model's card is main's in the local cache, or that of another commit if the cache has no main.
+    For a hub model, reads the card of the branch main in the local cache, or that of another commit if main
+    is not cached.
     """
     folder = reference.described(model)
     if folder is None:
@@ -42,6 +43,6 @@ def texts_in(value: object) -> list[str]:
 
 
 def languages_of(model: str) -> tuple[str, ...]:
-    """Return the codes of a model's languages; () if its card names none, or "multilingual"."""
+    """Return the codes of a model's languages; () if its card lists none, or lists "multilingual"."""
     codes = texts_in(card_of(model).get("language"))
     return () if "multilingual" in codes else tuple(codes)

@@ -94,12 +94,14 @@ def default_dtype(base: Pretrained) -> str:
 
 
 def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
-    """Return the model's own prompts for rankings, if they differ from those used before November 2026.
+    """Return the model's own prompts for rankings, if synthbench encoded them otherwise before November 2026.
 
-    Until then all texts got the default prompt, except passages if the default was the query prompt. Keys:
-    `query`, `document`, and `routed` (True) if the model has separate modules for queries and passages.
-    None: no difference, unknown, a base without layers, or `base.prompts` is set. The hub is asked as in
-    `default_dtype`.
+    Until then, passages got the passage prompt only if the model's default was the query prompt; otherwise
+    they got the default, as all other texts did. Keys: `query`, `document`, and `routed` (True) if the model
+    has separate modules for queries and passages.
+
+    None if nothing differs or the prompts are unknown, for a base without layers, or if `base.prompts` is
+    set. A configuration missing in the local cache is requested from the hub.
     """
     if base.prompts is not None or not base.has_layers:
         return None

@@ -150,7 +150,7 @@ class LengthBatchedEncoder:
         self._prompts: Prompts | None = None
 
     def with_stored(self, kept: StoredVectors) -> "LengthBatchedEncoder":
-        """Return a copy that reuses the vectors in `kept`, as of an interrupted run, and adds new ones."""
+        """Return a copy that reuses the vectors in `kept` (an interrupted run's), and adds new ones to it."""
         encoder = self._as(self._reading)
         encoder._kept = kept
         return encoder
@@ -222,7 +222,7 @@ class LengthBatchedEncoder:
         return matrix.whole
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
-        """Return the texts that identify stored vectors: the sentences, after any task and prompt set."""
+        """Return the texts that identify stored vectors: task and prompt, if set, before each sentence."""
         if self._reading == Reading():
             return sentences
         before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"
@@ -233,7 +233,7 @@ class LengthBatchedEncoder:
         return self._batches(list(sentences), lambda number, rows: rows if is_due(number, rows) else [])
 
     def _batches(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
-        """Yield the encoded rows of each batch and their vectors; batches without such rows are skipped.
+        """Yield each batch's wanted rows with their vectors; batches without wanted rows are skipped.
 
         `wanted` maps a batch's number and rows to the rows to encode. Batches depend on all sentences, never
         on which rows are wanted.

@@ -65,9 +65,10 @@ class BatchedEncoder(Encoder, Protocol):
     def encoded_batches(
         self, sentences: Sequence[str], is_due: IsDue
     ) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
-        """Yield the rows of each batch for which `is_due` holds, with the vectors that `encode` gives them.
+        """Yield the indices and vectors of a batch's sentences, for each batch for which `is_due` holds.
 
-        Batches are numbered 0, 1, ... and depend on all sentences, which must be distinct.
+        The vectors are those of `encode`. Batches are numbered 0, 1, ... and depend on all sentences, which
+        must be distinct.
         """
 
 
@@ -94,7 +95,7 @@ class PassageScorer(PairScorer, Protocol):
     """A pair scorer that may read the second text of a pair as a passage."""
 
     def score_passages(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Return one score per query and passage, shape (len(pairs),)."""
+        """Return one score per pair of a query and a passage, shape (len(pairs),)."""
 
 
 @runtime_checkable
@@ -103,7 +104,7 @@ class Searcher(PassageScorer, Protocol):
 
     @property
     def numbers_per_passage(self) -> float:
-        """Mean count of numbers stored per passage in the last `similarities`: the size of an index."""
+        """Index size: mean count of numbers stored per passage in the last call of `similarities`."""
 
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], at_once: int

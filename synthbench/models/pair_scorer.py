@@ -167,7 +167,7 @@ class JaccardScorer:
 class LetterPairsScorer:
     """Scores a pair as `JaccardScorer` does, but also suits scripts without spaces.
 
-    A text in such a script counts its pairs of neighbouring letters instead of words.
+    Texts in these scripts are split into pairs of neighbouring letters instead of words.
     """
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":

@@ -55,7 +55,8 @@ class Pretrained(BaseModel):
     static_dimension: int | None = Field(
         None,
         ge=1,
-        description="with `static`: draw random token embeddings of this size. Default: use the model's",
+        description="with `static`: draw random token embeddings of this size. Default: use the model's"
+        " embeddings",
     )
     pooling: Literal["mean", "cls", "lasttoken"] | None = Field(
         None,
@@ -135,7 +136,7 @@ class Pretrained(BaseModel):
     def vectors(self) -> Path:
         """Return the path of the word vectors.
 
-        Raises UserError if there are none, or if a setting is set that word vectors don't have.
+        Raises UserError if there are none, or for a setting that word vectors don't have.
         """
         given = {
             "static": self.static,

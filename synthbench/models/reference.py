@@ -40,7 +40,7 @@ def resolve(model: str, revision: str | None = None) -> str:
 
     `model` is a hub id ("org/name" or "name"), a local folder, "package:module/path" (a folder in an
     installed package), or a world's model (`MODEL_PREFIX`). `revision` is the full commit hash of a hub id;
-    None: main's in the local cache, else on the hub.
+    None: the commit of main in the local cache, else on the hub.
 
     Raises UserError if the folder, package or hub model does not exist, or holds no weights; or if `model`
     or `revision` has another format.
@@ -173,7 +173,10 @@ def _local_folder(model: str) -> Path | None:
 
 
 def _elsewhere(model: str) -> str:
-    """Return the end of a "no such folder" message for a relative name: the folder tried, what to write."""
+    """Return the end of a "no such folder" message for an experiment's relative name, else "".
+
+    It names the folder tried and, if the working folder holds `model`, the relative path to write instead.
+    """
     if not isinstance(model, RootedName) or model.startswith(("/", "~")):
         return ""
     start = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
@@ -194,7 +197,7 @@ def _package_folder(model: str) -> Path:
 
 
 def _package_hint(module: str) -> str:
-    """Return how to install a known package, or the known name that is nearly `module`; else "".
+    """Return how to install `module` if it is in KNOWN_PACKAGES, or the most similar name there; else "".
 
     Other names get no command, since pip might install a stranger's package.
     """
@@ -208,7 +211,7 @@ T = TypeVar("T")
 
 
 def _on_hub(model: str, revision: str | None, act: Callable[[ModelFiles], T]) -> T:
-    """Apply `act` to a model's files on the hub; a missing model's error also names the folder tried."""
+    """Return `act` of a model's files on the hub; a missing model's error also names the folder tried."""
     from huggingface_hub.errors import GatedRepoError, RevisionNotFoundError
 
     try:
@@ -239,7 +242,10 @@ def _hash_of_shipped(folder: Path) -> str:
 
 
 def _hash_of(folder: Path, files: Sequence[Path]) -> str:
-    """Hash names and contents; within a process, files unchanged in size and time are read once."""
+    """Return the hash of the files' names and contents; a process reads unchanged files only once.
+
+    Unchanged: of the same size and modification time.
+    """
     stats = [path.stat() for path in files]
     key = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(files, stats, strict=True))
     if key not in _hashes:

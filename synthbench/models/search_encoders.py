@@ -121,11 +121,11 @@ class SearchEncoder(ABC):
 
     @property
     def numbers_per_passage(self) -> float:
-        """Mean count of weights or vector components per passage in the last `similarities`; 0 before any."""
+        """Mean count of numbers stored per passage in the last call of `similarities`; 0 before the first."""
         return self._num_numbers / max(1, self._num_passages)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Return one similarity per pair, shape (len(pairs),): of a query and a passage."""
+        """Return one similarity per pair of a query and a passage, shape (len(pairs),)."""
         if not pairs:
             return np.zeros(0)
         queries = {query: row for row, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
@@ -141,7 +141,7 @@ class SearchEncoder(ABC):
         return np.concatenate(scores).astype(np.float64).round(DECIMALS)
 
     def score_passages(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Return one similarity per query and passage, shape (len(pairs),)."""
+        """Return one similarity per pair of a query and a passage, shape (len(pairs),)."""
         return self.score(pairs)
 
     def similarities(
@@ -172,7 +172,7 @@ class SearchEncoder(ABC):
         return self._vectors(texts, self.model.encode_document, prompt)
 
     def _vectors(self, texts: Sequence[str], encode: Any, prompt: str | None) -> Any:  # noqa: ANN401
-        """Encode the texts in units of similar length, and return their vectors in the given order."""
+        """Return the texts' vectors in the given order; a call of `encode` gets texts of similar length."""
         units = length_sorted_units([len(text) for text in texts], UNIT_SIZE)
         with reading_in(self._precision, self.model, self.model.device):
             parts = [
@@ -194,11 +194,11 @@ class SearchEncoder(ABC):
 
     @abstractmethod
     def _unit(self, encoded: Any) -> Any:  # noqa: ANN401 - whatever `options` make the library return
-        """Convert one unit's vectors to the form in which they are kept in memory."""
+        """Return the vectors of one call of `encode` in the form to keep in memory."""
 
     @abstractmethod
     def _joined(self, parts: list[Any], order: "NDArray[np.intp]") -> Any:  # noqa: ANN401
-        """Return the vectors of all units as one, in this order."""
+        """Return the joined vectors of all calls of `encode`, in this order."""
 
     @abstractmethod
     def _size(self, vectors: Any) -> int:  # noqa: ANN401 - as `_joined`
@@ -220,7 +220,7 @@ class SearchEncoder(ABC):
 
 
 class _Sparse(SearchEncoder):
-    """Dot products of weights, or cosines if the model was saved so; weights are kept as a sparse matrix."""
+    """Compares weights by dot product, or cosine if the model states it; keeps them as a sparse matrix."""
 
     options: ClassVar = {"convert_to_sparse_tensor": False, "save_to_cpu": True}
 

@@ -42,7 +42,7 @@ class WordVectors:
     matrix: "NDArray[np.float32]"
 
     def without(self, words: Iterable[str]) -> "WordVectors":
-        """Return the vectors of all other words."""
+        """Return the word vectors except those of `words`."""
         left_out = frozenset(words)
         rows = [row for row, word in enumerate(self.words) if word not in left_out]
         return WordVectors([self.words[row] for row in rows], self.matrix[rows])
@@ -106,7 +106,7 @@ def build(path: Path, *, drop_stop_words: bool, max_length: int | None, device: 
     """Return an encoder that averages word vectors; a sentence without any known word is the zero vector.
 
     A word is looked up unchanged, then without the punctuation at its ends, then in lower case. Unknown words
-    are ignored, and with `drop_stop_words` sentence-transformers' stop words (English, and punctuation).
+    are ignored. `drop_stop_words` also ignores sentence-transformers' English stop words and punctuation.
     `max_length`: the number of words read of a sentence. Raises UserError as `read` does.
     """
     from sentence_transformers import SentenceTransformer
@@ -143,7 +143,7 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _matrix(file: Path) -> "NDArray[np.floating]":
-    """Return the matrix in a .npy file, read only where it is used."""
+    """Return the matrix in a .npy file, memory-mapped."""
     import numpy as np
 
     try:

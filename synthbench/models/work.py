@@ -34,7 +34,7 @@ class Shape:
 
     @property
     def num_parameters(self) -> int:
-        """Number of parameters in layers and token embeddings; a decoder multiplies each token with all."""
+        """Number of parameters in layers and token embeddings; a decoder uses them all for each token."""
         return self.layer_parameters + self.vocabulary * self.width
 
     @property
@@ -180,7 +180,7 @@ class Expected:
 
     `num_records` is an upper bound. `tokens` bounds a local language model's output if each text succeeds
     at the first try; if all tries are used, the bound is `tries` times `tokens`. `work` is the work of local
-    models in `generate`, also with one try for each text; the experiment's LLM does not count.
+    models in `generate`, and assumes one try for each text; the experiment's LLM does not count.
     """
 
     num_records: int | None = None

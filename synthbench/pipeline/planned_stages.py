@@ -27,7 +27,7 @@ class Address:
     seed: int
 
     def within(self, key: str, label: str) -> "Address":
-        """Return the address of a stage within this one: a dependency, a candidate, a seed."""
+        """Return an address below this address, for a dependency, a candidate, a seed or a prepare step."""
         return Address(f"{self.key}|{key}", label, self.seed)
 
 
@@ -44,7 +44,10 @@ class PlannedStages:
         self.does_without = does_without
         self.plan = Plan(experiment)
         self.messages: dict[str, None] = {}
+        # Optional sources without data.
         self.absent: set[str] = set()
+        # Tasks that no model is scored on: their own data, or those of their `train` or `dev`, are absent.
+        self.unscored: set[str] = set()
         self.sources = {
             name: Stage(ReadSource(source, experiment.roots), label=name)
             for name, source in experiment.sources.items()
@@ -73,9 +76,10 @@ class PlannedStages:
                     self.messages.update(dict.fromkeys(f"{where}: {line}" for line in error.messages))
         if self.messages:
             raise UserError(*self.messages)
+        self.unscored |= self.absent
         for evaluation in evaluations:
             if not self.absent.isdisjoint((*evaluation.train, *evaluation.dev)):
-                self.absent.update(evaluation.if_found)
+                self.unscored.update(evaluation.if_found)
 
     def _do_without(self, stage: Stage, error: UserError, where: str = "") -> None:
         """Record the error's missing files, and plan the stage without them."""

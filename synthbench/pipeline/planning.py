@@ -77,7 +77,7 @@ class _Planner(PlannedStages):
                     self.messages.update(dict.fromkeys(map(self.experiment.located, error.messages)))
         if self.messages:
             raise UserError(*self.messages)
-        self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
+        self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.unscored)
         return self.plan
 
     def _run(self, variant: Variant, seed: int) -> PlannedRun:
@@ -283,7 +283,7 @@ class _Planner(PlannedStages):
     def _evaluations(self, config: RunConfig, model: Stage, address: Address) -> Iterator[tuple[str, Stage]]:
         for evaluation in config.evaluations:
             for task in (*evaluation.tasks, *evaluation.if_found):
-                if task in self.absent:
+                if task in self.unscored:
                     continue
                 inputs = {"model": model, "task": self._task(task, evaluation)}
                 operation = Evaluate(evaluation.evaluator_name, evaluation.evaluator, evaluation.prompts)
@@ -315,7 +315,7 @@ class _Planner(PlannedStages):
 
 
 def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
-    """Return the training; for a selection on rankings, add its base's prompts of queries and passages."""
+    """Return the training, with its base's query and passage prompts if selection reads queries."""
     if operation.evaluator is None or not reads_queries(operation.evaluator):
         return operation
     return replace(operation, own_prompts=own_prompts(Stage(operation, inputs)))

@@ -19,9 +19,10 @@ from synthbench.registration.registering import Registering
 def register(invocation: Invocation, progress: Progress, export: Path | None = None) -> Registered:
     """Read the test sets, register the experiment in the home's store, and write the file `export`.
 
-    Returns the registration; if the same declaration was registered before, the first one. Raises UserError
-    if the data are invalid, if there is no test set, or if `export` can't be written or exists with other
-    content.
+    Returns the registration; if the same declaration was registered before, its first registration.
+
+    Raises UserError if the data are invalid, if there is no test set, or if `export` can't be
+    written or exists with other content.
     """
     experiment = invocation.experiment
     plan = planned(experiment)

@@ -111,8 +111,9 @@ def _file(package: str) -> Path:
 def _release(package: str) -> str | None:
     """Return name and version of the release that installed a package, or None.
 
-    None if the content may change without the version: pip then wrote a direct_url.json (installed from a
-    folder, repository or file), or no RECORD beside the package lists it (editable, or on PYTHONPATH).
+    None if the content may change while the version stays. This is so if pip wrote a direct_url.json
+    (installed from a folder, repository or file), or if no RECORD beside the package lists its files
+    (editable, or on PYTHONPATH).
     """
     from packaging.utils import canonicalize_name
 

@@ -42,8 +42,8 @@ class TrainedModel:
 class GeneratedData:
     """A dependency of a method: another method's data set.
 
-    `sources`: role of the other method -> role of this method, whose source it gets. Optional roles that this
-    method has no source for stay empty.
+    `sources`: role of the other method -> role of this method; both get the same source. Optional roles that
+    this method has no source for stay empty.
     """
 
     method: str
@@ -166,7 +166,7 @@ class Method(Component, ABC):
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
 
     def needs_llm(self) -> bool:
-        """Return whether it asks an LLM with these settings."""
+        """Return whether the method asks an LLM with these settings."""
         return self.uses_llm
 
     def can_be_sharded(self) -> bool:
@@ -180,9 +180,9 @@ class Method(Component, ABC):
     def shared_by_shards(self) -> "Method | None":
         """Return a method whose data all shards need, such as a search, or None.
 
-        With `runtime.shards`, a stage of its own runs it before the shards, on the same sources; the shards
-        read its data by the context's `shared`. It may be sharded, too. Its records must carry every count
-        and measure that `generate` would report.
+        With `runtime.shards`, the returned method runs before the shards, in a separate stage, on the same
+        sources. The shards read its data by the context's `shared`. It may be sharded, too. Its records must
+        carry every count and measure that `generate` would report.
         """
         return None
 
@@ -249,9 +249,11 @@ class Step(Component, ABC):
     """Whether it encodes queries and passages separately (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None
     """Whether the resulting triplets have a teacher's scores; None: as before the step."""
+    replaces_ids: ClassVar[bool] = False
+    """Whether it replaces each record by records with new ids, so that a missing id is no drop."""
 
     def needs_llm(self) -> bool:
-        """Return whether it asks an LLM with these settings."""
+        """Return whether the step asks an LLM with these settings."""
         return self.uses_llm
 
     def needs(self) -> Mapping[str, TrainedModel]:
@@ -295,9 +297,10 @@ class Step(Component, ABC):
         return None
 
     def memory(self, num_records: int) -> float | None:
-        """Return the memory in bytes for `num_records` records beyond the need of every stage; None: unknown.
+        """Return the extra memory in bytes that the step needs for `num_records` records; None: unknown.
 
-        A stage announces its need before it starts, and `plan` uses it.
+        Extra: beyond what every stage needs. `plan` counts it. A stage announces 0.1 GB or more before it
+        starts.
         """
         return None
 
@@ -315,6 +318,6 @@ class Step(Component, ABC):
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the resulting records, in their final order.
 
-        Ids of `records` that are not yielded count as dropped, unknown ids as new. `records` can be iterated
-        over any number of times, also between yields.
+        Ids of `records` that are not yielded count as dropped, unless `replaces_ids` is set; unknown ids are
+        new. `records` can be iterated over any number of times, also between yields.
         """

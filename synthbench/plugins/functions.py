@@ -99,7 +99,7 @@ class FunctionMethod(Method):
         return estimated_amount(requests, chats, self.tokens_per_answer), records
 
     def _rehearsed(self, sizes: Mapping[str, int], llm: "_Rehearsal") -> int:
-        """Call the function on made-up records, `sizes` of each role; return how many records it yields."""
+        """Return how many records the function yields for made-up ones; `sizes`: role -> number of these."""
         kinds = {**self.source_roles, **self.optional_source_roles}
         given = {role: _made_up(kind, sizes[role]) if role in sizes else None for role, kind in kinds.items()}
         return sum(1 for _ in self._called(given, LLM("", "", llm)))

@@ -122,16 +122,16 @@ class Labeller(BaseModel):
 
     @property
     def learns(self) -> bool:
-        """Whether it is trained on gold pairs."""
+        """Whether the labeller is trained on gold pairs."""
         return self.cross_encoder is not None
 
     @property
     def uses_llm(self) -> bool:
-        """Whether it asks an LLM."""
+        """Whether the labeller asks an LLM."""
         return self.judge is not None
 
     def needs(self, key: str, seed: int, *, gold: str = "gold", dev: str = "dev") -> dict[str, TrainedModel]:
-        """Return dependency's name -> model of the labeller, for a plug-in's `needs`; {} for an LLM judge.
+        """Return {dependency's name: the labeller's model}, for a plug-in's `needs`; {} for an LLM judge.
 
         `key` is the labeller's key in the plug-in's settings. `gold` and `dev` are the plug-in's names for
         training and selection pairs.

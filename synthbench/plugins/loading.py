@@ -47,8 +47,8 @@ def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
     """Return the plug-in class with that name: an installed one, or "file.py:Class" in a file below `folder`.
 
     Raises UserError with one line if no plug-in has the name (with the nearest name), or two packages offer
-    one. Raises UserError also if the plug-in can't be imported or breaks the group's contract, or if the user
-    does not allow the file's code.
+    a plug-in of that name. Raises UserError also if the plug-in can't be imported or breaks the group's
+    contract, or if the user does not allow the file's code.
     """
     if is_in_file(name):
         return _load(FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])
@@ -68,8 +68,8 @@ def installed_component(group: str, name: str) -> type[Any]:
 def _load(point: EntryPoint | FilePlugin, word: str, contract: type[BaseModel]) -> type[Any]:
     """Return the class of an entry point or file; `word` is the contract's name, such as "method".
 
-    Raises UserError with one line if it can't be imported or breaks the contract: which plug-in of which
-    distribution, what is wrong, what would be right.
+    Raises UserError with one line if the class can't be imported or breaks the contract. The line names the
+    plug-in, its distribution and the fault.
     """
     where = origin(point.value, point.dist)
     title = f"{word} '{point.name}' ({where})"

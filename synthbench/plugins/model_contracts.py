@@ -28,9 +28,9 @@ class TrainingContext:
     None without selection.
 
     A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and writes into `output`
-    all that resuming needs. `resume` is the `output` of a paused training to continue, which had equal
-    settings, seed and data; None starts anew. The two trainings together give the result of an uninterrupted
-    one.
+    all that resuming needs. `resume`: the `output` folder of the paused training to continue; None starts
+    anew. The paused training had equal settings, seed and data. The two trainings together give the result
+    of an uninterrupted training.
 
     Call `copy_checkpoints` before writing a checkpoint. It copies the previous checkpoint to a shared store,
     and returns once the copy has succeeded or failed. So a lost machine costs at most the work between two
@@ -112,7 +112,7 @@ class Trainer(Component, ABC):
         return ""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return the work of training on `num_records` records and scoring `num_dev` pairs; None: unknown."""
+        """Return the FLOPs to train on `num_records` records and score `num_dev` pairs; None: unknown."""
         return None if self.takes_data else Work("", 0.0, 0.0)
 
     @abstractmethod
@@ -154,7 +154,7 @@ class Evaluator(Component, ABC):
         return not self.needs_encoder or isinstance(model, Encoder) or is_searcher
 
     def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if these settings don't suit the `given` splits: those that have a source."""
+        """Raise UserError if these settings don't suit `given`, the splits that have a source."""
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if no model could be scored on a task, such as one whose gold scores are all equal.

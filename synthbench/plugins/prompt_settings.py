@@ -63,9 +63,9 @@ class ShippedPrompts(Generic[_F]):
         return self.read().model_copy(update={field: value for field, value in own if value is not None})
 
     def constants(self, own: _F | None, names: Collection[str]) -> Mapping[str, Constant]:
-        """Return what identities hold of shipped prompts: current and first hash of those used among `names`.
+        """Return, for identities, the current and the first hash of each shipped prompt among `names`.
 
-        A shipped prompt that the user's (`own`) replaces is left out.
+        Prompts that the user gives in `own` are left out.
         """
         shipped = self.shipped_among(own, names)
         content = self.read().model_dump(mode="json")
@@ -136,7 +136,7 @@ class WithPrompts(Component, WithConstants, Generic[_F]):
         return (f"Prompts for {self.asks_for}: {self.shipped.origin(self.prompts, self.prompt_names())}.",)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return what identities hold of shipped prompts: the current and the first hash of those in use."""
+        """Return, for identities, the current and the first hash of each shipped prompt in use."""
         return self.shipped.constants(self.prompts, self.prompt_names())
 
 

@@ -136,7 +136,7 @@ class Prompt(PromptSection):
     def chat(
         self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
     ) -> PromptChat:
-        """Return a request with each slot filled by its text in `values`, put on one line.
+        """Return a request with each slot filled by its text in `values`; line breaks in texts become spaces.
 
         `of` alone seeds all draws. `exemplars` replace the prompt's own; None keeps these.
         """
@@ -237,7 +237,7 @@ class PromptFile(PromptSection):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The keys, as in a file, of the prompts that are given."""
+        """The keys of all prompts that are set, as written in a file."""
         return tuple(key for key, field in _keys(type(self)).items() if getattr(self, field) is not None)
 
     def only(self, names: Collection[str]) -> dict[str, Any] | None:

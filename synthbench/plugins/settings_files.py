@@ -75,7 +75,7 @@ def _shown(value: object) -> str:
 
 
 def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
-    """Return the permitted keys of the section at a location, also within a mapping or list of sections."""
+    """Return the permitted keys of the section at a location; it may lie in a mapping or list of sections."""
     for key in location:
         field = _fields(schema).get(str(key))
         if field is not None:

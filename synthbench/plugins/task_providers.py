@@ -19,7 +19,8 @@ class TaskProvider(Evaluator):
     def names(self) -> tuple[str, ...]:
         """Return the names of the tasks that `tasks: [all]` stands for with these settings.
 
-        Called by `validate` and `plan`: must be quick and work offline. Raises UserError if there are none.
+        Called by `validate` and `plan`: must be quick and work offline. Raises UserError if there are no
+        tasks.
         """
 
     @abstractmethod
@@ -46,7 +47,7 @@ class TaskProvider(Evaluator):
     @classmethod
     @abstractmethod
     def of_suite(cls, name: str, data: Path | None) -> tuple[Self, tuple[str, ...]]:
-        """Return an evaluator and the names of its tasks for `name`: one task or a collection of tasks.
+        """Return an evaluator and its tasks' names; `name` names one task or a collection of tasks.
 
         `data` is the user's folder of data sets; None takes the tasks from the hub.
         """

@@ -108,9 +108,9 @@ def _is_nearly_identical(texts: Sequence[str]) -> bool:
 
 
 class DropDuplicates(Step):
-    """Keep the first of all records with the same sentences.
+    """Keep the first of all records with the same sentences in the same columns.
 
-    Scores and labels may differ, unless `same_label` is set.
+    Labels, scores and grades may differ, unless `same_label` is set.
     """
 
     version = 1
@@ -122,7 +122,7 @@ class DropDuplicates(Step):
     )
     same_label: bool = added_field(
         False,
-        description="true: records with different labels or scores are no duplicates",
+        description="true: records with different labels, scores or grades are no duplicates",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -148,8 +148,10 @@ class DropDuplicates(Step):
     def _key(self, record: Record, form: Callable[[str], str]) -> bytes:
         """Return a hash that is equal for duplicates and different for all other records."""
         texts = [form(text) for text in record.texts()]
-        label = (record.label, getattr(record, "score", None)) if self.same_label else ()
-        key = repr((*(sorted(texts) if self.unordered else texts), label))
+        columns = () if self.unordered else record.text_names()
+        labels = ("label", "score", "scores", "grades") if self.same_label else ()
+        values = [getattr(record, name, None) for name in labels]
+        key = repr((columns, sorted(texts) if self.unordered else texts, values))
         return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 

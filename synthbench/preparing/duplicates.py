@@ -79,9 +79,10 @@ class DropNearDuplicates(_NearDuplicateStep):
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext
     ) -> "NDArray[np.bool_]":
-        """Compare each record with the kept records that share buckets with one of its first sentences.
+        """Return whether to keep each record; a record is dropped if one of its candidates is near.
 
-        That sentence is the one with the fewest such records.
+        Each of a record's first texts has candidates: the kept records that share a bucket with the text.
+        Only the candidates of the text with the fewest are compared.
         """
         import numpy as np
 
@@ -104,7 +105,7 @@ class DropNearDuplicates(_NearDuplicateStep):
     def _in_buckets(
         self, records: Records, places: "NDArray[np.intp]", context: StepContext
     ) -> tuple[TextRows, list[Buckets]]:
-        """Return all texts, normalised (`bare`), and the buckets of each of the first text positions.
+        """Return all texts, normalised by `bare`, and one `Buckets` for each of the first text fields.
 
         `places` has each record's rank in the shuffle. Buckets hold ranks, not row numbers.
         """
@@ -154,7 +155,7 @@ class SemanticDedup(_NearDuplicateStep):
     def kept_mask(
         self, records: Records, order: "NDArray[np.intp]", context: StepContext
     ) -> "NDArray[np.bool_]":
-        """Compare each record with all kept ones, block by block."""
+        """Return whether to keep each record, after comparing it with all kept records, in blocks."""
         import numpy as np
 
         stays = np.ones(len(order), bool)
@@ -172,7 +173,7 @@ class SemanticDedup(_NearDuplicateStep):
 def _by_length(
     records: Records, texts: Sequence[str], order: "NDArray[np.intp]"
 ) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]":
-    """Yield, for all records with the same number of texts, their row numbers and their texts' indices.
+    """Group records by their number of texts; yield each group's row numbers and its texts' indices.
 
     The row numbers, shape (rows,), are in the given order. The indices, shape (rows, texts), are positions in
     `texts`.

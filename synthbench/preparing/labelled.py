@@ -17,6 +17,7 @@ from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.plugins.labellers import Labeller, Texts
+from synthbench.preparing.sampling import check_amount
 
 LABELLER, KEEP_BEST = "labeller", "keep-best"
 
@@ -73,9 +74,9 @@ class LabelledStep(WithLabellers):
         return {LABELLER: self.labeller}
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return requests and tokens for one request per record, a lower bound; None without an LLM.
+        """Return a lower bound of requests and tokens: one request per record; None without an LLM.
 
-        A triplet takes a request for its positive and one for each negative.
+        A triplet takes a request for its positive and a request for each negative.
         """
         return self.labeller.asks(num_records)
 
@@ -147,7 +148,7 @@ class KeepConsistent(LabelledStep):
 class KeepBest(WithLabellers):
     """Keep the records whose first two sentences a labeller scores highest, or an LLM's likeliest pairs.
 
-    InPars-v2 (Jeronymo et al. 2023) keeps the tenth of the LLM's queries that a reranker scores highest.
+    InPars-v2 (Jeronymo et al. 2023) keeps the best 10 % of the LLM's queries by a reranker's score.
     InPars (Bonifacio et al. 2022) keeps the queries whose tokens have the highest mean log-probability.
     """
 
@@ -186,7 +187,7 @@ class KeepBest(WithLabellers):
         return super().obstacle(kind)
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return requests and tokens for one request per record; None without an LLM."""
+        """Return requests and tokens: one request per record; None without an LLM."""
         return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
@@ -196,8 +197,11 @@ class KeepBest(WithLabellers):
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the kept records in input order; among equal scores, a hash of the id decides.
 
-        Raises UserError if no pair has a likelihood.
+        Raises UserError if there are fewer records than `size`, if `fraction` keeps none of them, or if no
+        pair has a likelihood.
         """
+        size = self.expected(len(records))
+        check_amount(KEEP_BEST, size, self.fraction, len(records))
         if self.labeller is None:
             pairs = (record for record in records if isinstance(record, Pair))
             clear, unclear = {pair.id: pair.likelihood for pair in pairs if pair.likelihood}, "no likelihood"
@@ -210,7 +214,7 @@ class KeepBest(WithLabellers):
             clear = {key: verdict.value for key, verdict in scores if verdict.value is not None}
             unclear = "no clear score"
         ranked = sorted(clear, key=lambda key: (-clear[key], digest(KEEP_BEST, key)))
-        kept = set(ranked[: self.expected(len(records))])
+        kept = set(ranked[:size])
         context.count_dropped(unclear, len(records) - len(clear))
         context.count_dropped("not among the best", len(clear) - len(kept))
         return (record for record in records if record.id in kept)
@@ -237,7 +241,7 @@ class ScoreTriplets(LabelledStep):
     )
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return requests and tokens for two requests per triplet, a lower bound; None without an LLM.
+        """Return a lower bound of requests and tokens: two requests per triplet; None without an LLM.
 
         Each further negative takes one more request.
         """
@@ -285,7 +289,8 @@ class JudgeStep(WithLabellers):
 
     question: Question | None = added_field(
         None,
-        description="the question about each record; records of any kind, any of their columns as slots",
+        description="the question about each record, of any kind; slots are the record's texts, such as"
+        " {sentence1}, and {instruction} and {label}",
     )
     labeller: Labeller | None = added_field(
         None,
@@ -342,7 +347,7 @@ class JudgeStep(WithLabellers):
         return super().obstacle(kind) or self.question.obstacle((*columns, "instruction", "label"))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return requests and tokens for one request per record; None without an LLM."""
+        """Return requests and tokens: one request per record; None without an LLM."""
         if self.question is not None:
             return self.question.asks(num_records)
         return None if self.labeller is None else self.labeller.asks(num_records)

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
 from synthbench.base.frozen import added_field
+from synthbench.data.checking import batched
 from synthbench.data.draws import digest
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.models.interfaces import Encoder, of_passages, of_queries
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 ENCODER = "encoder"
 AT_ONCE, CELLS = 1024, 32_000_000
 """Anchors searched at once: at most AT_ONCE, and at most CELLS cosines with all positives."""
+NEIGHBOURS = 1_000_000
+"""Neighbours of one call of the miner, at most."""
 ROWS = 16_384
 """Vectors read from the disk at once."""
 
@@ -51,12 +54,13 @@ class MineNegatives(TripletStep):
     """Add hard negatives to each pair: other records' positives that a miner finds near the pair's anchor.
 
     The miner is an encoder, with sentence-transformers' search, or BM25. BM25 finds only negatives that share
-    a word with the anchor; the number of missing negatives is recorded. Pairs become triplets, with further
-    negatives if `number` is more than 1. In triplets, new negatives replace the old ones, or are added to
-    them (`add`). A record without any new negative is dropped.
+    a word with the anchor. The anchor itself and its own positives are no negatives. The number of missing
+    negatives is recorded. Pairs become triplets, with further negatives if `number` is more than 1. In
+    triplets, new negatives replace the old ones, or are added to them (`add`). A record without any new
+    negative is dropped.
     """
 
-    version = 2
+    version = 3
     reads_queries = True
 
     encoder: dict[str, Any] | None = Field(
@@ -70,10 +74,16 @@ class MineNegatives(TripletStep):
     )
     number: int = Field(1, ge=1, le=64, description="maximum number of negatives per record")
     skip: int = Field(
-        0, ge=0, le=1000, description="number of nearest texts to skip: they may mean the same as the anchor"
+        0,
+        ge=0,
+        le=1000,
+        description="number of nearest texts to skip, after `max_score` and `margin`: they may mean the same",
     )
     max_score: float | None = Field(
-        None, ge=-1.0, le=1.0, description="maximum cosine of an anchor and a negative; null: no limit"
+        None,
+        ge=-1.0,
+        le=1.0,
+        description="maximum cosine of an anchor and a negative; null: no limit",
     )
     add: bool = added_field(
         False,
@@ -84,8 +94,8 @@ class MineNegatives(TripletStep):
         None,
         ge=0.0,
         le=2.0,
-        description="minimum of the anchor's cosine with the positive minus its cosine with a negative; "
-        "null: no limit",
+        description="minimum difference between the anchor's lowest cosine with a positive and the anchor's"
+        " cosine with a negative; null: no limit",
     )
 
     @model_validator(mode="after")
@@ -100,10 +110,6 @@ class MineNegatives(TripletStep):
                 raise ValueError(f"miner: bm25 takes no `{name}`; leave it out")
         return self
 
-    def version_in_use(self) -> int:
-        """Return 2 for BM25, since its splitting into words has changed, and 1 for encoders."""
-        return self.version if self.miner == "bm25" else 1
-
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the encoder, if the miner is an encoder."""
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
@@ -114,75 +120,99 @@ class MineNegatives(TripletStep):
         negatives = self._mined(pairs, context)
         num_found = 0
         for one in records:
-            if (one.anchor, one.positive) in negatives:
+            if mined := negatives[one.anchor]:
                 num_found += 1
-                yield with_negatives(one, negatives[one.anchor, one.positive], is_added=self.add)
+                yield with_negatives(one, mined, is_added=self.add)
         context.count_dropped("no negative passes", len(records) - num_found)
 
-    def _mined(
-        self, pairs: Sequence[tuple[str, str]], context: StepContext
-    ) -> dict[tuple[str, str], list[str]]:
-        """Return pair -> its negatives, nearest first; pairs without a negative are left out."""
-        num_positives = len({positive for _, positive in pairs})
-        if num_positives <= self.skip + 1:
+    def _mined(self, pairs: Sequence[tuple[str, str]], context: StepContext) -> dict[str, list[str]]:
+        """Return anchor -> its negatives, nearest first; [] if it has none."""
+        texts = list(dict.fromkeys(positive for _, positive in pairs))
+        if len(texts) <= self.skip + 1:
             raise UserError(
-                f"mine-negatives: {num_positives} different positives leave no negative; needed: more"
+                f"mine-negatives: {len(texts)} different positives leave no negative; needed: more"
                 f" than {self.skip + 1}"
             )
+        positives_of: dict[str, list[str]] = defaultdict(list)
+        for anchor, positive in pairs:
+            positives_of[anchor].append(positive)
         if self.encoder is None:
-            found = self._mined_by_words(pairs)
-            lacking = sum(self.number - len(found.get(pair, ())) for pair in pairs)
-            context.measure("mine-negatives: negatives fewer than asked for", lacking)
-            return found
-        return self._mined_by_cosines(
-            pairs, num_positives, _Miner(context.encoder(ENCODER), context.scratch())
-        )
+            found = self._mined_by_words(positives_of, sorted(texts))
+        else:
+            miner = _Miner(context.encoder(ENCODER), context.scratch(), list(positives_of), texts)
+            found = self._mined_by_cosines(positives_of, texts, miner)
+        lacking = sum(self.number - len(found[anchor]) for anchor, _ in pairs)
+        context.measure("mine-negatives: negatives fewer than asked for", lacking)
+        return found
 
-    def _mined_by_words(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+    def _chosen(self, anchor: str, near: Iterable[str]) -> list[str]:
+        """Return the negatives among an anchor's neighbours, which are none of its positives."""
+        return [text for text in near if text != anchor][self.skip : self.skip + self.number]
+
+    def _mined_by_words(
+        self, positives_of: Mapping[str, Sequence[str]], texts: Sequence[str]
+    ) -> dict[str, list[str]]:
         from synthbench.bm25 import nearest_by_words
         from synthbench.words.scripts import words_alone
 
-        positives_of: dict[str, set[str]] = defaultdict(set)
-        for anchor, positive in pairs:
-            positives_of[anchor].add(positive)
-        anchors, texts = list(positives_of), sorted({positive for _, positive in pairs})
         most_own = max(map(len, positives_of.values()))
-        k = min(self.number + self.skip + most_own, len(texts))
-        near = nearest_by_words(texts, k, anchors, words_alone)
-        found: dict[tuple[str, str], list[str]] = {}
-        for anchor, row in zip(anchors, near.indices, strict=True):
-            others = [texts[index] for index in row if texts[index] not in positives_of[anchor]]
-            chosen = others[self.skip : self.skip + self.number]
-            found.update(((anchor, positive), chosen) for positive in positives_of[anchor] if chosen)
+        k = min(self.skip + self.number + most_own + 1, len(texts))
+        near = nearest_by_words(texts, k, list(positives_of), words_alone)
+        found: dict[str, list[str]] = {}
+        for (anchor, positives), row in zip(positives_of.items(), near.indices, strict=True):
+            own = set(positives)
+            found[anchor] = self._chosen(anchor, (texts[index] for index in row if texts[index] not in own))
         return found
 
     def _mined_by_cosines(
-        self, pairs: Sequence[tuple[str, str]], num_positives: int, miner: "_Miner"
-    ) -> dict[tuple[str, str], list[str]]:
+        self, positives_of: Mapping[str, Sequence[str]], texts: Sequence[str], miner: "_Miner"
+    ) -> dict[str, list[str]]:
+        """Return anchor -> its negatives; anchors that lack negatives are searched further and further."""
+        is_limited = self.max_score is not None or self.margin is not None
+        most_own = max(map(len, positives_of.values()))
+        reach = self.skip + self.number * (10 if is_limited else 1) + most_own
+        found = self._searched(positives_of, texts, reach, miner)
+        while is_limited and reach < len(texts):
+            reach = min(10 * reach, len(texts))
+            lacking = {
+                anchor: own for anchor, own in positives_of.items() if len(found[anchor]) < self.number
+            }
+            found |= self._searched(lacking, texts, reach, miner)
+        return found
+
+    def _searched(
+        self, positives_of: Mapping[str, Sequence[str]], texts: Sequence[str], reach: int, miner: "_Miner"
+    ) -> dict[str, list[str]]:
+        """Return anchor -> its negatives among the `reach` nearest texts besides its positives."""
         from datasets import Dataset
         from sentence_transformers.util import mine_hard_negatives
 
-        anchors, positives = zip(*pairs, strict=True)
-        data = Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)})
-        with contextlib.redirect_stderr(io.StringIO()):
-            mined = mine_hard_negatives(
-                data,
-                miner,  # type: ignore[arg-type] # all that the miner needs of a model
-                anchor_column_name="anchor",
-                positive_column_name="positive",
-                range_min=self.skip,
-                max_score=self.max_score,
-                absolute_margin=self.margin,
-                num_negatives=min(self.number, num_positives - self.skip - 1),
-                sampling_strategy="top",
-                faiss_batch_size=max(1, min(AT_ONCE, CELLS // num_positives)),
-                output_format="triplet",
-                verbose=False,
-            )
-        found: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for row in mined:
-            found[row["anchor"], row["positive"]].append(row["negative"])
-        return dict(found)
+        # One more than wanted, since the anchor itself may be among them.
+        wanted = self.skip + self.number + 1
+        near: dict[str, dict[str, None]] = {anchor: {} for anchor in positives_of}
+        for some in batched(positives_of, max(1, min(CELLS // reach, NEIGHBOURS // wanted))):
+            pairs = [(anchor, positive) for anchor in some for positive in positives_of[anchor]]
+            anchors, positives = zip(*pairs, strict=True)
+            data = Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)})
+            with contextlib.redirect_stderr(io.StringIO()):
+                mined = mine_hard_negatives(
+                    data,
+                    miner,  # type: ignore[arg-type] # all that the miner needs of a model
+                    anchor_column_name="anchor",
+                    positive_column_name="positive",
+                    corpus=list(texts),
+                    range_max=reach,
+                    max_score=self.max_score,
+                    absolute_margin=self.margin,
+                    num_negatives=wanted,
+                    sampling_strategy="top",
+                    faiss_batch_size=max(1, min(AT_ONCE, CELLS // len(texts))),
+                    output_format="triplet",
+                    verbose=False,
+                )
+            for row in mined:
+                near[row["anchor"]][row["negative"]] = None
+        return {anchor: self._chosen(anchor, each) for anchor, each in near.items()}
 
 
 class DrawNegatives(Step):
@@ -196,6 +226,7 @@ class DrawNegatives(Step):
 
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
+    replaces_ids = True
 
     number: int = Field(
         1, ge=1, le=1000, description="number of new triplets per triplet, at most one per negative"
@@ -238,16 +269,18 @@ class _Miner:
     device = "cpu"
     prompts: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, encoder: Encoder, folder: Path) -> None:
-        self._encoder, self._folder = encoder, folder
+    def __init__(self, encoder: Encoder, folder: Path, anchors: Sequence[str], texts: Sequence[str]) -> None:
+        self._rows = {anchor: row for row, anchor in enumerate(anchors)}
+        self._queries = unit_vectors(of_queries(encoder), anchors, folder / "queries.f32")
+        self._passages = unit_vectors(of_passages(encoder), texts, folder / "passages.f32")
 
     def encode_query(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
-        """Return unit vectors of queries, shape (texts, dimension)."""
-        return unit_vectors(of_queries(self._encoder), texts, self._folder / "queries.f32")
+        """Return unit vectors of some anchors, shape (texts, dimension)."""
+        return self._queries[[self._rows[text] for text in texts]]
 
     def encode_document(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
-        """Return unit vectors of passages, shape (texts, dimension)."""
-        return unit_vectors(of_passages(self._encoder), texts, self._folder / "passages.f32")
+        """Return unit vectors of the passages, shape (texts, dimension); `texts` are all of them."""
+        return self._passages
 
     def similarity(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
         """Return the cosines of all pairs, shape (first, second); `second` is read in blocks."""
@@ -267,7 +300,7 @@ class _Miner:
 
 
 def with_negatives(record: Pair | Triplet, negatives: Sequence[str], *, is_added: bool) -> Triplet:
-    """Return the record as a triplet with these negatives; with `is_added`, its old ones stay in front."""
+    """Return the record as a triplet with these negatives; with `is_added`, they follow its old negatives."""
     own = record.negatives if is_added and isinstance(record, Triplet) else ()
     # A teacher's scores belong to the former negatives; triplets have no likelihood.
     replaced = ("negative", "further_negatives", "scores", "likelihood")

@@ -109,7 +109,8 @@ class RelabelRetrieved(WithLabellers, TripletStep):
     number: int = Field(20, ge=1, le=1000, description="number of candidates besides the query's own passage")
     negative: Literal["lowest", "drawn"] = Field(
         "lowest",
-        description="the hard negative: lowest takes the worst candidate; drawn, any except the positive",
+        description="the hard negative: lowest takes the worst candidate; drawn takes a random candidate"
+        " except the positive",
     )
 
     @model_validator(mode="after")
@@ -135,7 +136,7 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         return {**super().needs(), **encoder}
 
     def others(self) -> tuple[str, ...]:
-        """Return the names of the sources: of trained rankings, and of the passages to search."""
+        """Return the names of the sources that trained rankings learn from, and of the passages' source."""
         return (*super().others(), *([] if self.source is None else [self.source]))
 
     def asks(self, num_records: int) -> ChatAmount | None:
@@ -174,7 +175,9 @@ class RelabelRetrieved(WithLabellers, TripletStep):
         self, pairs: Sequence[tuple[str, str]], context: StepContext
     ) -> dict[tuple[str, str], list[str]]:
         """Return pair -> its candidates: its own passage, then the nearest other passages."""
-        texts = sorted(self._passages(context) or {passage for _, passage in pairs})
+        texts = sorted(
+            {own for _, own in pairs} if self.source is None else self._passages(self.source, context)
+        )
         if len(texts) < 2:
             raise UserError(f"{NAME}: {len(texts)} different passages leave no negative; needed: 2")
         queries = list(dict.fromkeys(query for query, _ in pairs))
@@ -192,14 +195,16 @@ class RelabelRetrieved(WithLabellers, TripletStep):
             for query, own in pairs
         }
 
-    def _passages(self, context: StepContext) -> set[str]:
-        """Return the passages of `source`, without its queries; empty if there is no source."""
-        data = None if self.source is None else context.source(self.source)
-        if data is None:
-            return set()
-        if data.kind is not RecordKind.RETRIEVAL:
-            return set(data.texts)
-        return {one.text for one in data if isinstance(one, RetrievalText) and not one.is_query}
+    def _passages(self, source: str, context: StepContext) -> set[str]:
+        """Return a source's passages, without its queries; raises UserError if it has none."""
+        data = context.source(source)
+        if data is None or data.kind is not RecordKind.RETRIEVAL:
+            passages = set(() if data is None else data.texts)
+        else:
+            passages = {one.text for one in data if isinstance(one, RetrievalText) and not one.is_query}
+        if not passages:
+            raise UserError(f"{NAME}: source '{source}' has no passage to search, or its data are missing")
+        return passages
 
     def _nearest(
         self, texts: Sequence[str], queries: Sequence[str], k: int, context: StepContext

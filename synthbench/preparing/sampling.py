@@ -50,10 +50,7 @@ class Sample(Step):
         Raises UserError if there are fewer records than `size`, or if `fraction` keeps none of them.
         """
         size = self.expected(len(records))
-        if not size and len(records):
-            raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records keeps none")
-        if size > len(records):
-            raise UserError(f"sample: size {size}, but there are only {len(records)} records")
+        check_amount(SAMPLE, size, self.fraction, len(records))
         return _chosen(records, shuffled(SAMPLE, self.seed, records)[:size])
 
 
@@ -174,6 +171,14 @@ class Split(Step):
                 number += sizes[value]
         rows = records.rows_of(name, "split")
         return np.array([split == "train" and value in chosen for value, split in rows], bool)
+
+
+def check_amount(step: str, size: int, fraction: float | None, num_records: int) -> None:
+    """Raise UserError if there are fewer records than `size`, or if `fraction` keeps none of them."""
+    if not size and num_records:
+        raise UserError(f"{step}: a fraction of {fraction} of {num_records} records keeps none")
+    if size > num_records:
+        raise UserError(f"{step}: size {size}, but there are only {num_records} records")
 
 
 def _chosen(records: Records, rows: "NDArray[np.intp]") -> Iterable[Record]:

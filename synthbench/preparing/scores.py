@@ -67,7 +67,7 @@ class AddSwapped(Step):
 
 
 class AddRandomNegatives(Step):
-    """Add pairs with score 0: each distinct sentence1 with a sentence2 of another sentence1's pairs.
+    """Add pairs with score 0: each distinct sentence1 with a sentence2 from pairs with another sentence1.
 
     As in the DINO paper (EMNLP 2021, section 4: "from other dataset entries"). No sentence is paired with
     itself, and both sentences come from the same split. New pairs have the `label` "random", the
@@ -120,7 +120,7 @@ class AddRandomNegatives(Step):
             )
 
     def _drawn(self, pool: "_Pool", sentence: str, excluded: set[str]) -> Sequence[str]:
-        """Return `per_group` distinct texts of the pool that are not excluded; all such texts if fewer."""
+        """Return `per_group` distinct texts of the pool outside `excluded`, or all if there are fewer."""
         drawn: dict[str, None] = {}
         for number in range(DRAWS_EACH * self.per_group):
             value = int.from_bytes(digest(ADD_RANDOM_NEGATIVES, self.seed, sentence, number))

@@ -97,7 +97,7 @@ class WriteNegatives(WithPrompts[NegativePrompts], TripletStep):
     def _written(
         self, pairs: Sequence[_Pair], context: StepContext
     ) -> tuple[dict[_Pair, list[str]], dict[_Pair, str]]:
-        """Return pair -> its distinct usable negatives, and pair -> the first reason why one is unusable."""
+        """Return pair -> its distinct usable negatives, and pair -> its first unusable answer's fault."""
         answers: dict[int, ChatAnswer] = {}
         total = len(pairs) * self.number
         with context.progress.task("asking for hard negatives", total) as bar:

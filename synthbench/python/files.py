@@ -25,35 +25,49 @@ _NAME = linear_pattern(NAME_PATTERN)
 TEXT, PAIR = ("text",), ("sentence1", "sentence2", "score")
 
 
-def study_file(name: str, keys: Mapping[str, Any], sources: Mapping[str, Data | None]) -> Path:
-    """Write a short experiment file and its data into the home, in `studies/NAME`; return the file's path.
+def study_file(
+    name: str, keys: Mapping[str, Any], sources: Mapping[str, Data | None], code: Path | None = None
+) -> Path:
+    """Write a short experiment file and its data into the home; return the file's path.
 
+    The folder `studies/NAME-HASH` is named by a hash of the content, so other studies change nothing in it.
     `keys`: the file's other keys. `sources`: role -> data, or a mapping, which is written as the source's
-    section; None leaves the role out. Data files are named by a hash of their content, so equal data share
-    cached results. Raises UserError if the name or data are invalid.
+    section; None leaves the role out. `code`: a Python file to copy beside the experiment file. Data files
+    are named by a hash of their content, so equal data share cached results. Raises UserError if the name,
+    the data or the Python file are invalid.
     """
     if not _NAME.fullmatch(name):
         raise UserError(f'name: must be of letters, digits, _ and -, is "{name}"')
-    folder = home() / STUDIES / name
+    files = {} if code is None else {code.name: _content(code)}
+    given = {role: _source(role, data, files) for role, data in sources.items() if data is not None}
+    files[f"{name}.yaml"] = to_yaml({"experiment": name, **keys, "sources": given}).encode()
+    folder = home() / STUDIES / f"{name}-{_hash(*files.values())}"
     folder.mkdir(parents=True, exist_ok=True)
-    given = {role: _source(role, data, folder) for role, data in sources.items() if data is not None}
-    file = folder / f"{name}.yaml"
-    write_atomically(file, to_yaml({"experiment": name, **keys, "sources": given}))
-    return file
+    for file, content in files.items():
+        write_atomically(folder / file, content)
+    return folder / f"{name}.yaml"
 
 
-def _source(role: str, data: Data, folder: Path) -> Any:  # noqa: ANN401 - a file's name or a section
+def _source(role: str, data: Data, files: dict[str, bytes]) -> Any:  # noqa: ANN401 - a file's name or a section
+    """Return data as an experiment file's source; add the file that it names to `files`."""
     if isinstance(data, Mapping):
         return dict(data)
     if isinstance(data, str | Path):
-        file = Path(data)
-        check_file(file)
-        suffix, content = "".join(file.suffixes), file.read_bytes()
+        suffix, content = "".join(Path(data).suffixes), _content(Path(data))
     else:
         suffix, content = ".jsonl", _json_lines(role, data)
-    name = f"{role}-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
-    write_atomically(folder / name, content)
+    name = f"{role}-{_hash(content)}{suffix}"
+    files[name] = content
     return name
+
+
+def _content(file: Path) -> bytes:
+    check_file(file)
+    return file.read_bytes()
+
+
+def _hash(*contents: bytes) -> str:
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:16]
 
 
 def _json_lines(role: str, data: "Iterable[Any] | Frame") -> bytes:

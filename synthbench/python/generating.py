@@ -1,6 +1,5 @@
 """Generate training data by one recipe or method, as a data frame."""
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -8,14 +7,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
-from synthbench.base.user_files import check_file
 from synthbench.config.documents import read_document, texts_in
 from synthbench.config.recipes import RECIPE, recipe, recipes
 from synthbench.config.short import expand_short
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.plugins.files import is_in_file
 from synthbench.plugins.loading import component
-from synthbench.python.files import STUDIES, Data, base_named, study_file
+from synthbench.python.files import Data, base_named, study_file
 from synthbench.python.running import Options, run
 from synthbench.reporting.results import CostResult, ExperimentResult
 from synthbench.results.collect import to_yaml
@@ -66,14 +64,16 @@ def generate(name: str, sentences: Data | None = None, **given: Unpack[Generatin
         "seeds": [0],
         **({"llm": given["llm"]} if "llm" in given else {}),
         **({"budget": {"usd": given["budget_usd"]}} if "budget_usd" in given else {}),
-        "variants": {ROW: _row(name, title, given, list(sources))},
+        "variants": {ROW: _row(name, given, list(sources))},
     }
-    file = study_file(title, keys, sources)
+    code = Path(name.rpartition(":")[0]) if is_in_file(name) else None
+    file = study_file(title, keys, sources, code)
     long = _data_alone(file)
     if not any("method" in (part or ()) for part in long["variants"][ROW].get("data", {}).values()):
         raise UserError(f"recipe '{name}' generates no data")
     if unused := sources.keys() - long["sources"].keys():
         raise UserError(f"'{name}' reads no {' and no '.join(sorted(unused))}; leave it out")
+    file = file.with_name(f"{title}.data.yaml")  # not the short file: another process may read that now
     write_atomically(file, to_yaml(long))
     options = {key: value for key, value in given.items() if key in Options.__annotations__}
     return _frame(run(file, output=file.parent / "reports", **options).result)  # type: ignore[arg-type]
@@ -88,10 +88,10 @@ def _data_alone(file: Path) -> dict[str, Any]:
     return {**long, "sources": sources, "defaults": {}, "variants": {ROW: row}}
 
 
-def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
+def _row(name: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
     """Return the patch of the experiment's only row: the recipe `name`, or a part made by the method `name`.
 
-    `roles`: the roles that have data. The experiment is called `title`.
+    `roles`: the roles that have data.
     """
     settings = dict(given.get("settings", {}))
     if _is_recipe(name):
@@ -100,12 +100,7 @@ def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[st
             raise UserError(f"recipe '{name}' trains a model to label its data: give `base`")
         return {RECIPE: name, **settings}
     if is_in_file(name):
-        file, _, function = name.rpartition(":")
-        check_file(Path(file))
-        folder = home() / STUDIES / title
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, folder / Path(file).name)
-        name = f"{Path(file).name}:{function}"
+        name = Path(name).name
     else:
         plugin = component("methods", name)
         roles = [role for role in (*plugin.source_roles, *plugin.optional_source_roles) if role in roles]

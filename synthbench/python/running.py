@@ -128,7 +128,7 @@ def _asking(status: StageStatus, known: StageFacts) -> dict[str, float | None]:
 
 @contextmanager
 def prepared(file: Path, options: Options) -> Iterator[Invocation]:
-    """Load an experiment with options; with `allow_code`, code in its folder may run within the block."""
+    """Yield a loaded experiment; with `allow_code`, code in its folder may run within the `with` block."""
     with code_allowed(file.parent) if options.get("allow_code") else nullcontext():
         invocation = load_invocation(file, overrides_of(options))
         if options.get("allow_hosts"):
@@ -138,7 +138,7 @@ def prepared(file: Path, options: Options) -> Iterator[Invocation]:
 
 
 def overrides_of(options: Options) -> Overrides:
-    """Return the overrides for the same options on the command line."""
+    """Return the options in the form of the command line's overrides."""
     assignments = options.get("assignments", {})
     return Overrides(
         profile=options.get("profile"),

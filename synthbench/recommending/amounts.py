@@ -35,7 +35,7 @@ class DataPrice:
     training: float = 0.0
 
     def of(self, amount: int, paid: int = 0) -> float:
-        """Return the dollars that an amount costs if the LLM's answers for `paid` records are paid."""
+        """Return an amount's cost in dollars if the LLM's answers for `paid` records are already paid."""
         return self.llm * max(amount - paid, 0) + self.making * amount + self.training
 
     def buys(self, usd: float, paid: int = 0) -> float:
@@ -114,7 +114,7 @@ def _pilot_price(price: DataPrice, largest: int) -> float:
 
 
 def _shared(budget: float, least: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
-    """Return each recipe's dollars: its `least` and an equal part of the rest, at most its `most`."""
+    """Return each recipe's dollars: its `least`, plus an equal part of the remaining budget, up to `most`."""
     rest = budget - sum(least.values())
     wanted = {name: max(most[name] - least[name], 0.0) for name in most}
     shares: dict[str, float] = {}

@@ -17,6 +17,7 @@ FEWEST_AMOUNTS = 3
 WIDEST = 0.05
 """Maximum half-width of a forecast's 95 % interval, in scores of [-1, 1]; a wider one tells nothing."""
 _RATES = (0.1, 2.0)
+_SINGLE = "a single seed"
 Scores = Mapping[int, Sequence[float]]
 """Amount -> dev scores in [-1, 1], in the same order of seeds at each amount."""
 
@@ -35,17 +36,18 @@ class Forecast:
     why_unknown: str = ""
 
 
-def forecast(scores: Scores, amount: int) -> Forecast:
+def forecast(scores: Scores, amount: int, *, is_seeded: bool = True) -> Forecast:
     """Return the dev score to expect at an amount of data, extrapolated by a saturating curve.
 
     The curve is score = top - gap * amount ** -rate, fitted by least squares to the means over seeds. The
     forecast's noise is a jackknife over the seeds. For an amount up to the largest measured one, the result
-    is the score at the largest measured amount.
+    is the score at the largest measured amount. `is_seeded`: whether the score depends on the seed.
     """
     largest = max(scores)
     measured = _measured(scores[largest])
     if amount <= largest:
-        return Forecast(amount, *measured)
+        is_noise_unknown = is_seeded and len(scores[largest]) < 2
+        return Forecast(amount, *measured, _SINGLE if is_noise_unknown else "")
     why = _why_unknown(scores, amount)
     if why:
         return Forecast(amount, *measured, why)
@@ -67,7 +69,7 @@ def _why_unknown(scores: Scores, amount: int) -> str:
     if len(scores) < FEWEST_AMOUNTS:
         return f"only {len(scores)} amount{'s' * (len(scores) > 1)} measured"
     if min(map(len, scores.values())) < 2:
-        return "a single seed"
+        return _SINGLE
     if amount > MOST_AHEAD * max(scores):
         return f"more than {MOST_AHEAD} times what was measured"
     return ""

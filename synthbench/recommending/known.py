@@ -26,7 +26,8 @@ class Known:
 
     `scores`: recipe -> amount -> dev scores in the order of seeds. `rows`: recipe -> its measured rows.
     `costs`: stage identity -> cost. `stages`: row -> identities of its stages. `left_out`: recipe -> why it
-    has no dev score. `dropped`: recipe -> why it is not the answer.
+    has no dev score. `dropped`: recipe -> why it is not the answer. `unseeded`: recipes whose scores do not
+    depend on the seed.
     """
 
     study: Contest
@@ -36,6 +37,7 @@ class Known:
     stages: dict[str, frozenset[str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
+    unseeded: set[str] = field(default_factory=set)
 
     # What phases add
 
@@ -58,9 +60,9 @@ class Known:
         would remain to compare with it.
         """
         gone = set(names)
-        for name, each in self.study.contenders.items():
-            if each.starts_from in gone:
-                gone.add(name)
+        contenders = self.study.contenders.items()
+        while more := {name for name, each in contenders if each.starts_from in gone} - gone:
+            gone |= more
         if self.study.baseline in gone:
             raise UserError(f"{self.study.baseline}: {why}")
         self.left_out |= {name: why for name in self.study.contenders if name in gone}
@@ -94,8 +96,8 @@ class Known:
     def usd(self, name: str) -> float:
         """Return the cost of a recipe at its largest measured amount, in dollars.
 
-        The sum of the LLM's answers, local computing of the data, and training and evaluating with one seed;
-        recipes that it starts from are included.
+        The sum of the LLM's answers, local computing of the data, and training and evaluating with one seed.
+        Includes all recipes from which the recipe's training starts.
         """
         rows = self.study.with_starts(self.rows[name])
         here = self.study.with_starts([PhaseRow(name, self.largest(name))])
@@ -148,7 +150,8 @@ class Known:
         The amount is at most 10 times the largest measured one.
         """
         reach = self.affordable([name], self.rest / MOST_RUNNING[0])[name]
-        return forecast(self.scores[name], min(reach, MOST_AHEAD * self.largest(name)))
+        amount = min(reach, MOST_AHEAD * self.largest(name))
+        return forecast(self.scores[name], amount, is_seeded=name not in self.unseeded)
 
     def more_money(self, name: str, now: float) -> str:
         """Return a line on what more money would gain with a recipe; `now` is the recipe's dev score."""

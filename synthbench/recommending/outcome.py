@@ -1,5 +1,6 @@
 """The outcome of a recommendation's phases: dev scores, comparisons, and the whole recommendation."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,12 +68,19 @@ class Recommendation:
 
 
 def dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
-    """Return row -> its dev scores in the order of seeds; a score is the mean over the row's dev sets."""
+    """Return row -> its dev scores in the order of seeds; a score is the mean over the row's dev sets.
+
+    Rows with a NaN score are left out.
+    """
     found: dict[str, dict[int, float]] = {}
     for run in result.runs:
         mean = fmean(each.scores[each.main_score] for each in run.scores)
         found.setdefault(run.variant, {})[run.seed] = mean
-    return {row: [by_seed[seed] for seed in sorted(by_seed)] for row, by_seed in found.items()}
+    return {
+        row: [by_seed[seed] for seed in sorted(by_seed)]
+        for row, by_seed in found.items()
+        if not any(map(math.isnan, by_seed.values()))
+    }
 
 
 def cell_of(scores: Sequence[float]) -> Cell:
@@ -105,6 +113,8 @@ def on_test(result: ExperimentResult, challenger: str, baseline: str) -> tuple[O
     for column in Analysis(result).comparisons:
         for each in column.comparisons:
             if (each.row.variant, each.baseline.variant) == (challenger, baseline):
+                if each.refusal:
+                    raise UserError(f"{challenger} and {baseline} were not compared: {each.refusal}")
                 ours, theirs = each.samples
                 width = None if each.evidence is None else each.evidence.half_width
                 return OnTest(ours.mean, each.value, width), theirs.mean

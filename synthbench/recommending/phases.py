@@ -94,7 +94,10 @@ class Contest:
         return {names[0]: tuple(names) for names in found.values()}
 
     def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield a contender's generated `data` parts without `prepare`, first those of its `starts_from`."""
+        """Yield the settings of a contender's generated data parts, without `prepare`.
+
+        The parts of the contender that it starts from come first.
+        """
         contender = self.contenders[name]
         if contender.starts_from:
             yield from self._methods(contender.starts_from)
@@ -227,7 +230,7 @@ def _sample_name(source: str, amount: int) -> str:
 
 
 def _on_dev(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Adapt the test set's `evaluate` section to the dev set.
+    """Return the test set's `evaluate` section, adapted to the dev set.
 
     The evaluator `pairs` then measures average precision. Other measures need a threshold chosen on dev.
     """

@@ -196,7 +196,10 @@ class Recommender:
         return {name: row.tried for name, row in best.items() if row.tried is not None}
 
     def _race(self, phase: str, running: Sequence[str], usd: float) -> ExperimentResult | None:
-        """Train the running recipes on more data; None if there is no more data, or no money for it."""
+        """Train the running recipes on more data and return the result.
+
+        None if no recipe is running, or if there is no more data, or no money for it.
+        """
         if not running:
             return None
         decided = self.files.decisions(phase, lambda: {"amounts": self.known.affordable(running, usd)})
@@ -228,9 +231,11 @@ class Recommender:
         result = self._compute(phase, document, decided, about).result
         scores = dev_scores(result)
         self.known.add(rows if measures else (), scores)
+        unseeded = {run.variant for run in result.runs if not run.is_seeded}
+        self.known.unseeded |= {row.contender for row in rows if row.name in unseeded}
         missing = {row.contender for row in rows if row.name not in scores} - set(self.known.scores)
         if measures and missing:
-            self.known.leave_out(missing, f"its runs failed; {self.reports[phase]} says why")
+            self.known.leave_out(missing, f"its runs failed or scored NaN; {self.reports[phase]} says why")
         return result
 
     def _compute(self, phase: str, document: dict[str, Any], decided: Decisions, about: str) -> Computed:
@@ -303,9 +308,9 @@ class Recommender:
             return "is clearly below the baseline on the test set"
         if name == self.study.baseline:
             return "is the baseline"
-        return (
-            f"its dev score is not above that of {winner}" if is_in_last else "its runs with more data failed"
-        )
+        if is_in_last:
+            return f"its dev score is not above that of {winner}"
+        return "its runs with more data failed or scored NaN"
 
     def _final(self, challenger: PhaseRow) -> ExperimentResult:
         rows = self.study.with_starts([PhaseRow(self.study.baseline), challenger])

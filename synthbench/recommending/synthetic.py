@@ -152,7 +152,10 @@ def _data(name: str) -> dict[str, Any]:
 
 
 def pairs_of(sentences: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair MOST_ANCHORS sentences each with the nearest one by BM25 and with a random one; no pair twice."""
+    """Return up to MOST_ANCHORS sentences, each paired with its nearest by BM25 and with a random sentence.
+
+    No pair occurs twice.
+    """
     texts = list(dict.fromkeys(sentences))
     draw = random.Random(0)
     anchors = draw.sample(texts, min(MOST_ANCHORS, len(texts)))
@@ -171,15 +174,15 @@ def _place(file: Path, table: CsvTable, *, may_replace: bool = False) -> None:
 
     With `may_replace`, a file with the same header is replaced.
     """
-    text = csv_text(table)
+    new = csv_text(table).encode()
     try:
-        there = file.read_text(encoding="utf-8") if file.exists() else text
-        header = text.partition("\n")[0]
-        if there != text and not (may_replace and there.partition("\n")[0] == header):
+        there = file.read_bytes() if file.exists() else new
+        header = new.partition(b"\n")[0]
+        if there != new and not (may_replace and there.partition(b"\n")[0] == header):
             raise _changed(file, file.name)
-        write_atomically(file, text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: can't be written: {getattr(error, 'strerror', '') or error}") from error
+        write_atomically(file, new)
+    except OSError as error:
+        raise UserError(f"{file}: can't be written: {error.strerror or error}") from error
 
 
 def _changed(file: Path, source: str) -> UserError:

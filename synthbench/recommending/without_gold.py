@@ -32,12 +32,13 @@ EVALUATOR = "sts"
 def with_dev_sets(
     contest: Contest, experiment: Experiment, file: Path, files: PhaseFiles, overrides: Overrides
 ) -> tuple[Contest, SyntheticSet | None, tuple[str, ...]] | None:
-    """Return the study with dev sets, a further dev set that its LLM has to make, and notes for the page.
+    """Return the study with standard dev sets, the synthetic set that its LLM has to make, and page notes.
 
-    The study also gets a test set if the user's `file` names none; `experiment` is read from this file. A
-    study of search needs an LLM that writes questions for `passages`, and no test set in the file; otherwise
-    no dev set is possible, and None is returned. Raises UserError if no standard task can be read but one is
-    needed.
+    The synthetic set is None if it can't be made. If the user's `file` (read as `experiment`) names no test
+    set, the study gets a standard one. A study of search gets no standard sets: its synthetic set later
+    becomes its dev and test sets. For a study of search, return None if the file names a test set, or if the
+    LLM can't write questions for `passages`. Raises UserError if a standard task is needed and none can be
+    read.
     """
     if is_of_search(contest, experiment):
         found = _divided(contest, experiment, PASSAGES) if _is_free(contest, PASSAGES) else None
@@ -73,7 +74,10 @@ def with_dev_sets(
 
 
 def is_of_search(contest: Contest, experiment: Experiment) -> bool:
-    """Return whether the study is of search: a test set not of scored pairs, or passages but no sentences."""
+    """Return whether the study is of search.
+
+    It is if its test set has no scored pairs, or if it has passages and no sentences.
+    """
     tested = experiment.sources.get(TEST)
     if tested is not None and tested.record_kind != RecordKind.SCORED_PAIR:
         return True
@@ -81,7 +85,7 @@ def is_of_search(contest: Contest, experiment: Experiment) -> bool:
 
 
 def _is_free(contest: Contest, source: str) -> bool:
-    """Return whether the study has an LLM and the source, and the source is neither a part nor a sample."""
+    """Return whether the study has an LLM, and the source without the settings `part` and `sample`."""
     own = contest.long["sources"].get(source, {"part": None})
     return "llm" in contest.long and not {"part", "sample"} & own.keys()
 
@@ -95,7 +99,7 @@ def _part_of(source: Source, take: str) -> Source:
 
 
 def _divided(contest: Contest, experiment: Experiment, name: str) -> Contest:
-    """Return the study with recipes that read only the train part of the source `name`."""
+    """Return the contest with the source `name` reduced to its train part, for all its recipes."""
     number = len(_part_of(experiment.sources[name], "train").read(experiment.roots).records)
     contenders = {
         key: replace(each, reads={**each.reads, name: number}) if name in each.reads else each

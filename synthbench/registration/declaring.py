@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from synthbench.base.redaction import without_secrets
@@ -135,28 +136,33 @@ def claims(experiment: Experiment) -> dict[str, Any]:
 
 
 def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each compared row with its baseline, at the same point of the grid or shown once for all points.
+    """Yield (compared row, its baseline).
 
-    `given`: the result of `claims`. Values of the axes in `table.across` are columns, not rows.
+    The baseline is at the row's point of the grid or, if the baseline has no row there, outside the grid.
+    With `table.best`, also yield all other pairs of rows at the same point. `given`: the result of `claims`.
+    Values of the axes in `table.across` are columns, not rows.
     """
-    wanted: Mapping[str, Sequence[str]] = given.get("family") or given.get("compare_to") or {}
-    if not wanted and "baseline" in given:
-        wanted = {given["baseline"]: ()}
+    wanted: Mapping[str, Sequence[str]] = {given["baseline"]: ()} if "baseline" in given else {}
+    wanted = given.get("family", given.get("compare_to", wanted))
     points: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
     for variant in experiment.variants:
         if variant.name not in given.get("ceiling", ()):
             axes = tuple(each for each in variant.axes.items() if each[0] not in given.get("across", ()))
             points.setdefault(axes, {})[variant.name] = None
     once = points.get((), {})
+    found: dict[tuple[str, str], None] = {}
     for axes, here in points.items():
         for row in here:
             for baseline, names in wanted.items():
                 is_named = not names or any(names_row(name, row, dict(axes)) for name in names)
                 if is_named and row != baseline and (baseline in here or baseline in once):
-                    yield (
-                        row_label(row, dict(axes)),
-                        row_label(baseline, dict(axes if baseline in here else ())),
-                    )
+                    other = row_label(baseline, dict(axes if baseline in here else ()))
+                    found[row_label(row, dict(axes)), other] = None
+        if given.get("best"):
+            for row, other in combinations([row_label(each, dict(axes)) for each in here], 2):
+                if (other, row) not in found:
+                    found[row, other] = None
+    yield from found
 
 
 def num_primary_columns(

@@ -137,7 +137,7 @@ class ItemHistory:
             )
 
     def _scored_sets(self, earlier: Earlier) -> Iterator[Identity]:
-        """Yield the item sets of a registration that its runs scored, or that had been scored before it."""
+        """Yield the hashes of the item sets of `earlier` that its runs or earlier evaluations scored."""
         record = self.known.records[earlier.hash]
         before = {each.test for each in record.history.seen if each.num_seen}
         yield from (test.items for test in record.tests if earlier.was_scored or test.name in before)
@@ -184,7 +184,7 @@ class ItemHistory:
         return _rows(self.new)
 
     def _changed(self, earlier: Sequence[Earlier]) -> tuple[str, ...]:
-        """Return what changed since the most similar pilot that was declared before scores on its items.
+        """Return what changed since the most similar of the pilots declared before any score on their items.
 
         Without such a pilot, return what changed since the first pilot; without any pilot, ().
         """
@@ -197,8 +197,8 @@ class ItemHistory:
 def _rows(record: Registration) -> set[str]:
     """Return a hash of the settings and sources of each row that has data.
 
-    Rows without data, such as untrained models, are left out: many experiments have the same ones, so
-    sharing them makes no experiment a pilot.
+    Rows without data, such as untrained models, are left out: many experiments share such rows
+    without being each other's pilots.
     """
     rows = (
         row for row in record.rows_by_label.values() if any(path.startswith("data.") for path in row.settings)

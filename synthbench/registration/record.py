@@ -34,7 +34,9 @@ class DeclaredRow(_Sealed):
     label: str
     settings: dict[str, Any] = Field(description="dotted path of a setting -> its value")
     code: dict[str, str] = Field(description="component -> version; plug-in's package -> hash of its code")
-    reads: dict[str, str] = Field(description="source, model or file -> hash of its content (and settings)")
+    reads: dict[str, str] = Field(
+        description="source -> hash of its settings and content; model or file -> hash of its content"
+    )
 
 
 class DeclaredRun(_Sealed):
@@ -50,7 +52,7 @@ class Earlier(_Sealed):
     """An earlier registration that shares test items with a new one.
 
     `num_scores`: how many of its scores on shared items were in the store. `num_missing`: how many of its
-    runs lacked scores there, because runs failed or were cut off, or scores were removed; 0 unless
+    runs lack scores in the store, because runs failed or were cut off, or scores were removed; 0 unless
     `was_scored`. `missing` names the first of these runs. `was_scored`: whether any of its runs made scores.
     `is_pilot`: whether the two registrations have the same experiment name, or a row in common.
     """
@@ -68,7 +70,8 @@ class Earlier(_Sealed):
     missing: Texts = ()
     is_pilot: bool = False
     changed: Texts = Field(
-        (), description="what the registration changed from its own pilot, if it had seen test scores"
+        (),
+        description="what it changed from its own pilot, if any of its test items had been scored before",
     )
 
     @property
@@ -126,8 +129,10 @@ class Registration(_Sealed):
     tests: tuple[DeclaredSet, ...]
     runs: tuple[DeclaredRun, ...]
     claims: dict[str, Any] = Field(description="baseline, and the table's options that decide claims")
-    compared: tuple[tuple[str, str], ...] = Field(description="(row, its baseline)")
-    num_comparisons: int = Field(description="compared rows times primary columns")
+    compared: tuple[tuple[str, str], ...] = Field(
+        description="(row, its baseline); with `best`, any two rows"
+    )
+    num_comparisons: int = Field(description="compared pairs of rows times primary columns")
     rule: str = Field("", description="how comparisons are decided: over which noise, in which family")
     file: dict[str, Any] = Field(description="the resolved experiment file, without secrets")
     before: Identity = Field("", description="hash of the latest earlier registration on any of these items")

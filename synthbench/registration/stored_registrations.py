@@ -62,7 +62,7 @@ class Registrations:
         self._files: dict[Identity, Registration | str] = {}
 
     def known(self) -> KnownRegistrations:
-        """Read all registrations; report, count and leave out damaged ones and those of other versions."""
+        """Return the readable registrations; report and count damaged ones and those of other versions."""
         keys = sorted(entry.key for entry in self._objects.list(FOLDER))
         names = [found[1] for key in keys if (found := _RECORD.fullmatch(key))]
         # Files never change, so each is read once.

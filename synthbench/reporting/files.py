@@ -102,7 +102,8 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     """Write a report's files into `folder`, each atomically, and remove an earlier report's other files.
 
     `inputs` is the value of `report_inputs`; without it the next run draws the report again. A file that
-    somebody edited is kept under a new name, such as "table.edited.tex". Returns edited file -> new name.
+    somebody edited is kept under a new name, such as "table.edited.tex". Without a record of the earlier
+    report, as in a clone, all files with other content count as edited. Returns edited file -> new name.
     Raises UserError if the folder can't be written.
     """
     with _one_line(folder):
@@ -123,12 +124,12 @@ def _keep_edited(
     before: Mapping[str, str], files: Mapping[str, bytes], folder: Path
 ) -> Iterator[tuple[str, str]]:
     """Copy files that somebody edited, before they are overwritten; yield (file, name of its copy)."""
-    for name, written in before.items():
+    for name in dict.fromkeys((*before, *files)):
         file = folder / name
         if not file.is_file():
             continue
         content = file.read_bytes()
-        if _hash(content) in (written, _hash(files.get(name, b""))):
+        if _hash(content) in (before.get(name), _hash(files.get(name, b""))):
             continue
         names = (f"{file.stem}.edited{number}{file.suffix}" for number in chain([""], count(2)))
         free = next(each for each in names if _is_free(folder / each, content))
@@ -165,7 +166,7 @@ def _hash(content: bytes) -> str:
 def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
-    They are table.* and seeds.csv, if there are scores; forest.*, if any comparison is primary; notes.*;
+    They are table.* and seeds.csv, if there are scores; forest.*, if primary rows can be compared; notes.*;
     comparisons.*, if rows have a baseline; audit.*, if data were audited, and labels.*, if an audit compared
     labels with gold; costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png;
     and report.html, which contains all of them. Tables come first, so that they exist even if a figure fails.

@@ -55,7 +55,7 @@ class DataExcerpt(_Result):
 
 
 class SharedRecords(_Result):
-    """A sentence's first records, equal in all data sets of `stages`; `num_records`: how many exist."""
+    """A few of a sentence's `num_records` records; the few are equal in all data sets of `stages`."""
 
     stages: tuple[str, ...]
     records: tuple[RecordExcerpt, ...]
@@ -92,7 +92,7 @@ class TaskScores(_Result):
 class Ingredient(_Result):
     """A stage that data were made from: a source, a model trained for them, or other data.
 
-    `role` is its role as an input of the nearest stage that used it.
+    `role` is its role in the stage that used it: the stage nearest to the data, if several did.
     """
 
     role: str
@@ -146,7 +146,7 @@ class RunResult(_Result):
     chosen: dict[str, Any] = Field(default_factory=dict, description="settings that `select` chose on dev")
     num_starts: int = Field(1, description="number of trainings started; only the best on dev was finished")
     paused_at: float = Field(
-        1.0, description="share of the steps at which trainings paused to pick the best on dev; 1: no pause"
+        1.0, description="trainings paused after this share of steps to pick the best on dev; 1: no pause"
     )
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()

@@ -25,6 +25,7 @@ from synthbench.results.lineage import (
     ingredients,
     reads_data_folder,
     revisions,
+    trained_model,
     version_notes,
 )
 from synthbench.results.llm_costs import cost_results, makers
@@ -147,7 +148,7 @@ def _hash(*lines: str) -> str:
 
 
 def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
-    """Return whether the store has the run's evaluations or, without training, its last stages."""
+    """Return whether the store has the run's evaluations; without model and evaluations, its last stages."""
     ends = run.evaluations.values() if run.evaluations or run.model else run.ends
     return all(artifacts.has(stage.identity) for stage in ends)
 
@@ -188,14 +189,6 @@ def _run_result(
 def _run_identity(run: PlannedRun) -> str:
     ends = (*run.evaluations.values(), *run.audits.values()) or run.ends
     return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in ends))
-
-
-def trained_model(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
-    """Return the training of the run's model, the chosen one if there were several; None without a model.
-
-    Raises ArtifactDamagedError.
-    """
-    return run.model and (artifacts.chosen_input(run.model) or run.model)
 
 
 def _chosen(run: PlannedRun, artifacts: Artifacts) -> dict[str, Any]:
@@ -246,7 +239,7 @@ def _datasets(
 
 
 def _notes_on_models(data: Stage, artifacts: Artifacts) -> Iterator[str]:
-    """Yield a note for each LLM that, in any stage behind `data`, answered under another name than asked."""
+    """Yield a note per LLM that answered under another name than requested, in any stage behind `data`."""
     answered: dict[str, dict[str, None]] = {}
     for stage in ancestors([data]):
         if stage.operation.asked_llm is not None and artifacts.has_dataset(stage.identity):

@@ -18,8 +18,9 @@ from synthbench.engine.stage import Stage
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Prompts
 from synthbench.reporting.results import Overlap, RunResult
+from synthbench.results.lineage import trained_model
 from synthbench.stages.data import JoinLearning
-from synthbench.stages.training import Train
+from synthbench.stages.training import DATA, Train
 from synthbench.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class _Checker:
 
     def _checked(self, run: PlannedRun, result: RunResult) -> RunResult:
         training = training_of(run)
+        self._note_gone(trained_model(run, self._artifacts))
         datasets = []
         for dataset in result.datasets:
             cut = self._cut(dataset.stage, *training) if training is not None and dataset.trained_on else {}
@@ -77,6 +79,12 @@ class _Checker:
         }
         overlaps = self._overlaps(parts, dict(self._tests(run)) if parts else {})
         return result.model_copy(update={"datasets": tuple(datasets), "overlaps": overlaps})
+
+    def _note_gone(self, model: Stage | None) -> None:
+        for name, data in ({} if model is None else model.inputs).items():
+            if name.startswith(DATA) and not self._artifacts.has_dataset(data.identity):
+                gone = f"{data} is no longer in the store: these training data were not checked."
+                self.notes[gone] = None
 
     def _tests(self, run: PlannedRun) -> Iterator[tuple[str, str]]:
         for task, evaluation in run.evaluations.items():

@@ -43,9 +43,10 @@ class ItemInfluences:
 def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artifacts) -> Iterator[ItemNoise]:
     """Yield the item noise per point of the grid, for each column and for test sets not in the table.
 
-    Each ItemNoise has the rows at one point, and the rows shown once for all points. Left out: rows whose
-    noise between seeds is unknown, and evaluators that can't compute how items influence their score. Rows
-    are not compared if their scored items differ, as after dropping leaks. Results are cached.
+    Each ItemNoise has the rows at one point, and the rows that are the same at all points. Left out: rows
+    whose noise between seeds is unknown, and evaluators that can't compute how items influence their score.
+    Rows are not compared if their scored items differ, as after dropping leaks. Results are cached unless an
+    evaluator is missing or fails.
     """
     whole = analysis.options.model_copy(update={"columns": None})
     columns = column_sources(analysis.result, whole, analysis.measurements)
@@ -60,12 +61,14 @@ def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artif
     reader = _Reader(artifacts, evaluator_of, Counter(score for each in found for score in each.identities))
     cache = ResultCache(artifacts, VERSION)
     for each in found:
-        known = cache.get(partial(_computed, each, reader), *each.key(artifacts), of=each.identities)
+        of = each.identities
+        is_whole = partial(reader.faults.isdisjoint, of)
+        known = cache.get(partial(_computed, each, reader), *each.key(artifacts), of=of, keeps=is_whole)
         yield from map(ItemNoise.model_validate, known)
 
 
 def _rows_at(point: Coordinates, rows: Mapping[RowKey, Runs]) -> dict[str, Runs]:
-    """Return, by variant, the runs of rows at a point and of rows shown once for all points."""
+    """Return, by variant, the runs of rows at a point and of rows that are the same at all points."""
     once, here = (
         {row.variant: runs for row, runs in rows.items() if row.axes == axes} for axes in ((), point)
     )
@@ -193,11 +196,16 @@ class _Read:
 
 @dataclass
 class _Reader:
-    """Reads influences, keeping in memory those needed again for an average or another grid point."""
+    """Reads influences, keeping in memory those needed again for an average or another grid point.
+
+    `faults`: evaluations whose evaluator is missing or fails, or whose items are invalid. Results that need
+    them are not cached, since a retry may work.
+    """
 
     artifacts: Artifacts
     evaluator_of: FindEvaluator
     uses: Counter[str]
+    faults: set[str] = field(default_factory=set)
     _known: dict[str, _Read | None] = field(default_factory=dict)
     _items: dict[bytes, TestItems] = field(default_factory=dict)
 
@@ -211,8 +219,11 @@ class _Reader:
 
     def _read(self, score: TaskScores) -> _Read | None:
         evaluator = self.evaluator_of(score)
-        found = None if evaluator is None else item_influence(score.stage, evaluator, self.artifacts)
-        if evaluator is None or found is None:
+        if evaluator is None:
+            self.faults.add(score.stage)
+            return None
+        found = item_influence(score.stage, evaluator, self.artifacts, self.faults)
+        if found is None:
             return None
         names = [score.task, score.evaluator, self._content(score.stage), *found.ids]
         key = sha256("\0".join(names).encode()).digest()
@@ -238,10 +249,13 @@ def items_of(
     return TestItems(len(found.ids), shared_sentences(found.ids, ids), subsets, names)
 
 
-def item_influence(identity: str, evaluator: Evaluator, artifacts: Artifacts) -> ItemInfluences | None:
+def item_influence(
+    identity: str, evaluator: Evaluator, artifacts: Artifacts, faults: set[str] | None = None
+) -> ItemInfluences | None:
     """Return an evaluation's items, and each item's influence on the main score.
 
-    None if the evaluator can't compute influences, or its items are gone or invalid.
+    None if the evaluator can't compute influences, or its items are gone or invalid. If the items are invalid
+    or the evaluator fails, the identity is added to `faults`.
     """
     import numpy as np
     import pyarrow as pa
@@ -260,6 +274,8 @@ def item_influence(identity: str, evaluator: Evaluator, artifacts: Artifacts) ->
         artifacts.say(
             f"{name} is not what the evaluator writes, so its noise is unknown: {in_one_line(error)}"
         )
+        if faults is not None:
+            faults.add(identity)
         return None
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None

@@ -17,6 +17,14 @@ from synthbench.stages.preparation import ApplyStep, Prepare
 from synthbench.stages.training import PAUSED, SUMMARY_FILE, StoredTraining, Train
 
 
+def trained_model(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
+    """Return the training of the run's model, the chosen one if there were several; None without a model.
+
+    Raises ArtifactDamagedError.
+    """
+    return run.model and (artifacts.chosen_input(run.model) or run.model)
+
+
 def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
     """Yield the stages that a data set was made from, each once, nearest first.
 

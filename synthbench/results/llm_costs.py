@@ -65,8 +65,16 @@ def _operation(stage: Stage) -> AskingOperation[Any] | None:
 
 
 def _row(run: PlannedRun, plan: Plan) -> str:
-    """Return the row's label, with the seed if each seed has its own data."""
-    return run.label if "generation" in plan.experiment.vary else run.variant.label
+    """Return the row's label, with the seed if each seed asks for its own data."""
+    same = (other for other in plan.runs if other.variant is run.variant)
+    is_varied = "generation" in plan.experiment.vary or len(set(map(_asked_of, same))) > 1
+    return run.label if is_varied else run.variant.label
+
+
+def _asked_of(run: PlannedRun) -> frozenset[str]:
+    """Return the identities of all stages behind a run's data that ask an LLM."""
+    data = (stage for parts in run.data.values() for stage in parts.values())
+    return frozenset(stage.identity for stage in ancestors(data) if _operation(stage) is not None)
 
 
 def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def unknown_bases(plan: Plan) -> Iterator[str]:
 
 
 def _models(run: PlannedRun) -> Mapping[str, None]:
-    """Return the names of the models that the run's stages read: all outside inputs except sources."""
+    """Return the names of the models that the run's stages read, without the files of sources."""
     stages = (
         each for each in ancestors(run.ends) if not isinstance(each.operation, ReadSource | ReadOwnTask)
     )

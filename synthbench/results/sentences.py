@@ -65,7 +65,7 @@ class Sentences:
         return found
 
     def file(self, evaluation: str, evaluator: Evaluator) -> Path | None:
-        """Return the JSON file, with a checksum, that caches a test set's sentence ids; None without one."""
+        """Return the JSON file, with a checksum, that caches a test set's sentence ids; None if unknown."""
         key = _key(task_of(evaluation, self._artifacts), evaluator)
         if key not in self._files:
             file = self._cache.file(*key)

@@ -8,7 +8,8 @@ from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.store import Store
 from synthbench.engine.unfinished import CHECKPOINTS
 from synthbench.reporting.results import RunResult
-from synthbench.results.collect import task_scores, trained_model
+from synthbench.results.collect import task_scores
+from synthbench.results.lineage import trained_model
 from synthbench.stages.training import SUMMARY_FILE, StoredTraining
 from synthbench.training.checkpoints import Checkpoints
 

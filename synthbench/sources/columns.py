@@ -131,7 +131,7 @@ class FileTable:
         return [column for column, cells in self.columns.items() if _holds_texts(cells)]
 
     def section(self, key: str, value: str) -> str:
-        """Return the line of the study in which the user gives what can't be guessed."""
+        """Return the line to write in the study: "`ROLE: {file: NAME, KEY: VALUE}`"."""
         return f"`{self.role}: {{file: {self.name}, {key}: {value}}}`"
 
     def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UnguessedError:
@@ -242,7 +242,10 @@ def _stem(first: Column, second: Column) -> str:
 
 
 def _holds_texts(cells: Sequence[Any]) -> bool:
-    """Return whether most cells are texts of several words or not in ASCII, and not just a few classes."""
+    """Return whether the cells are texts, not the names of a few classes.
+
+    Most cells must have several words, or characters outside ASCII.
+    """
     given = [cell for cell in cells if not is_blank(cell)]
     if not given or not all(isinstance(cell, str) for cell in given):
         return False
@@ -269,5 +272,5 @@ def _holds_classes(cells: Sequence[Any]) -> bool:
 
 
 def _is_named(column: Column, names: Sequence[str]) -> bool:
-    """Return whether the column's name contains one of these names, as is_duplicate contains duplicate."""
+    """Return whether a column's name contains one of these: "is_duplicate" contains "duplicate"."""
     return any(name in bare(column) for name in names)

@@ -228,7 +228,7 @@ class CorpusSource(SourceBase):
 
 
 def _forms(name: str) -> tuple[str, ...]:
-    """Return the patterns of a file of BEIR's layout: plain, .gz, or Parquet files in a folder."""
+    """Return glob patterns for a file of BEIR's layout: plain, .gz, or Parquet files in a folder."""
     plain = (name, f"{name}.gz")
     return (*plain, f"{name.removesuffix('.jsonl')}/*.parquet") if name.endswith(".jsonl") else plain
 
@@ -238,7 +238,7 @@ def _first_form(folder: Path, name: str) -> list[Path]:
 
 
 def _numbered(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield (suffix for the name, file): the suffix is "" for the first file, then " 1", " 2", ..."""
+    """Yield each file with a suffix for its key in a fingerprint: "" for the first, then " 1", " 2", ..."""
     yield from ((f" {number}" if number else "", path) for number, path in enumerate(paths))
 
 
@@ -267,7 +267,7 @@ def _texts(paths: Sequence[Path], problems: Faults, content: Content | None) -> 
 
 
 def _id_and_text(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a line's id, and its title and text; raises ValueError saying what is wrong."""
+    """Return a line's id, and its title and text joined; raises ValueError saying what is wrong."""
     if "_id" not in row or "text" not in row:
         raise ValueError("not an object with `_id` and `text`")
     name = row["_id"]

@@ -60,7 +60,7 @@ class SourceSample(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample")
     balanced: bool = added_field(
         False,
-        description="draw equally many of each label, or of each score if at most ten",
+        description="draw equally many of each label, or of each of at most ten scores",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
@@ -167,7 +167,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
     def expected_records(self, roots: Roots) -> int | None:
         """Return about how many records are loaded; None if unknown before reading.
 
-        After a conversion it is an upper bound, except for rankings.
+        After a conversion, the number is an upper bound; for rankings it may be too low.
         """
         if self.sample is not None:
             return self.sample.size

@@ -102,7 +102,8 @@ class DocumentsSource(SourceBase):
 def documents_in(path: Path) -> dict[str, Path]:
     """Return a folder's documents by relative path, in the order of names; for a file, only the file.
 
-    A folder's files come before its subfolders. Left out are hidden files and folders, and links to folders.
+    A folder's files come before its subfolders. Hidden files, hidden folders and links to folders are left
+    out.
 
     Raises UserError if there are no documents or too many, or if a folder can't be read. Raises UserError for
     a link that leads out of the folder, a name that is not UTF-8, and a file that is too large. If a library

@@ -71,7 +71,7 @@ class FileColumns:
 
     @property
     def picked(self) -> Mapping[str, str | int]:
-        """The columns to read: by field name, and for the columns of `where` by their key from `_where`."""
+        """The columns to read, by key: the field's name, or for a `where` column its key from `_where`."""
         return {**self.names, **{_where(column): column for column in self.where}}
 
 

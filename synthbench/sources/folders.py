@@ -188,7 +188,10 @@ def check_sizes(
     sizes: Mapping[str, int],
     expected: int | None,
 ) -> None:
-    """Raise UserError unless all parts have `expected` records in total; None: each as published, 0: any."""
+    """Raise UserError if the parts have another number of records than required.
+
+    `expected` is the number required of all parts together; None: each part's published number, 0: any.
+    """
     if expected is None:
         problems = Faults()
         for part, published in task.parts[split].items():
@@ -221,7 +224,8 @@ def read_transfer(
     number of empty sentences, and name files read as latin-1.
     `expected` is the required number of records; None: the published number of every part, 0: any.
 
-    Raises one UserError for all faults, with file and line; if there are none, for an unexpected size.
+    Raises one UserError for all faults, with file and line. If there are none, raises UserError for an
+    unexpected size.
     """
     content, problems = Content(), Faults()
     sizes = {}

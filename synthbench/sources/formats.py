@@ -49,8 +49,8 @@ def import_in_format(
 ) -> SyntheticDataset:
     """Return the data set in a file of this format, with `scores` by class.
 
-    Raises UserError as the importer does, and for a file without records. Raises UserError also if the format
-    has no classes or another file name suffix.
+    Raises UserError as the importer does, and for a file without records. Raises UserError also for `scores`
+    of a format without classes, or if the file's suffix is not the format's.
     """
     reader = importer(name)
     if scores and not reader.takes_scores:

@@ -155,7 +155,7 @@ def _documents(path: Path, given: Mapping[str, Any]) -> Guess:
 
 
 def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[Guess, int, float]:
-    """Return the guess for a file of pairs, the result of `_num_read`, and `informative`."""
+    """Return the guess for a file of pairs, the number of pairs read, and the share that is informative."""
     if ending(file) == ".txt":
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
     table = read_table(file, role, name)
@@ -199,7 +199,7 @@ def _num_read(table: FileTable, role: str, settings: Mapping[str, Any]) -> int:
     """Return how many pairs a source with these settings reads.
 
     The source drops pairs with a blank text or score, and pairs that `where`, `subsets` or `scores` exclude.
-    A `sample` counts except for gold, whose test part is not sampled.
+    `sample` limits the number; for gold it is ignored, since gold's test part is not sampled.
     """
     columns = settings["columns"]
     needed = (table.cells(columns[name]) for name in ("sentence1", "sentence2", "score"))
@@ -283,7 +283,10 @@ def _check_points(table: FileTable, column: Any, cells: Sequence[Any]) -> None: 
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:
-    """Return the narrowest usual range that holds all numbers; (min, max) if none does or for two values."""
+    """Return the narrowest usual range that holds all numbers, else (min, max).
+
+    Two distinct numbers always give (min, max).
+    """
     low, high = min(numbers), max(numbers)
     containing = [scale for scale in SCALES if scale[0] <= low and high <= scale[1]]
     if len({*numbers}) == 2 or not containing:
@@ -292,7 +295,7 @@ def _range(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]) -> dict[str, float]:  # noqa: ANN401
-    """Return 1 and 0 for classes such as yes and no; a single class scores 1, unless it is such as no.
+    """Return 1 for a class such as "yes", 0 for "no"; a single class gets 0 if it means "no", else 1.
 
     Raises UnguessedError for other classes.
     """

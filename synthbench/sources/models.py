@@ -166,7 +166,7 @@ class FileSource(SourceBase):
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=dict,
         description="field -> column name (default: the field's name), or column number from 0 in a file "
-        "without header; for rankings with `candidate` and `grade`, a row is one candidate",
+        "without header; in rankings, if `candidate` or `grade` is named, a row is one candidate",
     )
     score_range: tuple[float, float] = Field(
         (0.0, 1.0), description="lowest and highest score in the file, mapped linearly to [0, 1]"
@@ -257,7 +257,7 @@ class FileSource(SourceBase):
 
     @property
     def own_kind(self) -> RecordKind:
-        """The configured kind, or the kind of `as` if the importer makes it; else the format's usual kind."""
+        """The kind of `as` if the importer converts to it, else `kind`; default: the format's usual kind."""
         if self.format is None:
             return self.kind or RecordKind.SENTENCE
         # An importer may produce other kinds of records; only the importer knows them.

@@ -22,15 +22,15 @@ class SourcePart(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    take: Split = Field(description="the part to take; the records become this split")
+    take: Split = Field(description="the part to take, which becomes the records' split")
     shares: Mapping[Split, Annotated[float, Field(gt=0, lt=1)]] = Field(
         {"train": 0.7, "dev": 0.1, "test": 0.2},
         description="part -> share of the records; the shares sum to 1",
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="what no two parts share; `record` divides each subset (in-topic), `subset` keeps each"
-        " whole (cross-topic)",
+        description="what no two parts share; `record` divides each subset (in-topic), `subset` divides"
+        " none (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
 
@@ -86,7 +86,7 @@ class _Filling:
         self._room[split] -= 1
 
     def furthest_behind(self, classes: Sequence[str]) -> Split:
-        """Return the part furthest behind its share of these classes, among parts with room (else all)."""
+        """Return the part furthest behind its share of these classes, among parts with room if any."""
         numbers = Counter(classes)
         fitting = [split for split, room in self._room.items() if room >= len(classes)]
 
@@ -120,7 +120,7 @@ def _order(
 ) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
     """Return a sort key for groups: large groups first, then by subset and class if `by: record`.
 
-    The size counts in powers of two. A hash with the seed orders the rest.
+    Sizes with the same number of binary digits count as equal. A hash with the seed orders equal groups.
     """
 
     def order(rows: Sequence[int]) -> tuple[int, str, str, bytes]:

@@ -1,4 +1,4 @@
-"""Stages whose plug-in may ask an LLM and use models trained for it, and the plug-in's context."""
+"""Stages whose plug-in may ask an LLM and use models trained for the plug-in, and the plug-in's context."""
 
 import math
 from collections import Counter
@@ -94,7 +94,7 @@ class AskingOperation(PluginOperation[P]):
 
 @dataclass(frozen=True)
 class Context:
-    """The context of a method or a step (see plugins.GenerationContext and plugins.StepContext)."""
+    """Services for a method or a step, such as its LLM (see GenerationContext, StepContext in plugins)."""
 
     inputs: Mapping[str, Path]
     work: Workspace

@@ -40,9 +40,10 @@ class AuditLabels(Operation):
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
 
     def config(self) -> Mapping[str, Any]:
-        """Return the settings that choose the judged items, and the world's version for its oracle.
+        """Return the settings that choose the judged items, and the world's version if an oracle judges.
 
-        With gold, the least score of a positive pair; {} for answered sheets, which list the items.
+        With gold, the only setting is the least score of a positive pair. With answered sheets, there are no
+        settings, since the sheets list the items.
         """
         if self.plan.sheets:
             return {}

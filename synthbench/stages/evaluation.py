@@ -84,7 +84,7 @@ class Evaluate(PluginOperation[Evaluator]):
         check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
 
     def group(self, inputs: Mapping[str, Stage]) -> str:
-        """Return one key per model and prompts: such evaluations run together and encode each text once."""
+        """Return model and prompts as a key; evaluations with equal keys share one pass over the texts."""
         prompts = "" if self.prompts is None else f" {self.prompts.model_dump_json()}"
         return f"evaluate {inputs['model'].identity}{prompts}"
 
@@ -139,7 +139,7 @@ class Evaluate(PluginOperation[Evaluator]):
 
 
 def _saved_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
-    """Return the vectors that earlier attempts saved; new ones are saved with the member committed last."""
+    """Return the vectors that earlier attempts saved; new vectors go to the last member's checkpoints."""
     from synthbench.models.encoder import StoredVectors
 
     folders = [member.work.checkpoints for member in members]

@@ -49,7 +49,7 @@ class Generate(AskingOperation[Method]):
     """Whether a source is another stage's output; the method checks its sources only after that stage."""
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Run the method's own check of its sources, if any, unless `is_chained`; reads all sources."""
+        """Let the method check its sources' data, if it has a check of its own, unless `is_chained`."""
         if not self.is_chained and type(self.plugin).check_data is not Method.check_data:
             self.plugin.check_data(_sources(inputs))
 

@@ -173,7 +173,7 @@ class _SentProgress:
         self._sender.send(("say", message))
 
     def save(self) -> None:
-        """Have the starting process copy the checkpoints, and wait until it has tried."""
+        """Have the starting process copy the checkpoints; wait until the copy has succeeded or failed."""
         self._sender.send(("save",))
         self._sender.recv()
 

@@ -1,7 +1,7 @@
 """A model's own prompts for queries and passages, if they differ from its usual prompt.
 
 Only stages that rank with such a model have these prompts in their identity. Rankings read them since
-November 2026, which changed the results of those stages and of no others.
+November 2026, which changed the results of these stages only.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ def own_prompts(*models: Stage) -> OwnPrompts:
 
 
 def bases_of(model: Stage) -> Iterator[Pretrained]:
-    """Yield the base model of each possible training of a model, following `starts_from` to its origin."""
+    """Yield a trained model's base, or each candidate's base; for a "start" input, the base of that model."""
     plugin = getattr(model.operation, "plugin", None)
     if START in model.inputs:
         yield from bases_of(model.inputs[START])

@@ -128,7 +128,7 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
 
 
 def memory_of(steps: Iterable[PrepareStep], num_records: int) -> float:
-    """Return the most bytes that a step needs beyond every stage's need; unknown needs count as 0."""
+    """Return the largest extra memory of a step in bytes, beyond what every stage needs; unknown: 0."""
     most = 0.0
     for step in steps:
         most = max(most, step.plugin.memory(num_records) or 0.0)
@@ -160,7 +160,7 @@ class _Preparation:
         made = checked_records(lambda: step.plugin.apply(before, self.context), step.name, kind)
         after = write(kind, _collecting_ids(made, ids))
         rmtree(self.context.work.scratch, ignore_errors=True)
-        self._count(step.name, _num_removed(before, ids))
+        self._count(step.name, 0 if step.plugin.replaces_ids else _num_removed(before, ids))
         self.notes.append(_note(step, before, after))
         return after
 

@@ -61,8 +61,8 @@ class Train(PluginOperation[Trainer]):
     each data set, as in TrainingContext.
 
     With `until` below 1, the training pauses after that share of its steps. A "paused" input is the paused
-    training to resume with its own seed, or the stage that chooses it. A "start" input is the model to start
-    from.
+    training to resume, or the stage that chooses it among candidates. The seed is then that of the paused
+    training. A "start" input is the model to start from.
     """
 
     kind: ClassVar[str] = "train"

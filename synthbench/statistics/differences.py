@@ -134,13 +134,13 @@ class Difference:
 def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -> Difference | None:
     """Return `row` minus `other` with the noise between seeds; None if the noise is unknown.
 
-    Welch's test (1947), with a row that does not depend on the seed as a constant; two such rows have no
+    Welch's test (1947). A row that does not depend on the seed is a constant; two constants have no
     noise. `is_paired`: by design, seeds redraw data that both rows use. Then the test is a paired t-test over
     the differences by seed. It raises ValueError unless both rows have the same known seeds.
 
-    The noise is unknown if a seeded row has one seed, if a score is NaN or infinite, or if no seed changes
-    any score (paired: any difference). Coarse scores, such as accuracies on a small set, are often equal by
-    chance, and t would take that for certainty.
+    The noise is unknown if a seeded row has one seed, if a score is NaN or infinite, or if no score changes
+    with the seed. With `is_paired`, the last case is a difference that is equal for all seeds. Coarse scores,
+    such as accuracies on a small set, are often equal by chance, and t would take that for certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None
@@ -184,7 +184,7 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
 
 
 def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
-    """Return the minimum detectable difference: the test finds it, at 5 % and with its sign, with this power.
+    """Return the minimum detectable difference: a test at 5 % finds it and its sign with probability `power`.
 
     Computed by the noncentral t distribution for a typical comparison: root mean square of the standard
     errors, median degrees of freedom, median half width in standard errors. None without noise.

@@ -80,7 +80,10 @@ def simultaneous(
 
 
 def _tail_of(correlations: "Array") -> Tail:
-    """Return the tail of correlated normal deviates: exact for one, else estimated from a sample."""
+    """Return the function z -> probability that the largest |Z| of correlated normal deviates reaches z.
+
+    It is exact for a single deviate, else estimated from a sample.
+    """
     import numpy as np
 
     if len(correlations) == 1:
@@ -90,10 +93,11 @@ def _tail_of(correlations: "Array") -> Tail:
 
 
 def _largest(correlations: "Array") -> "Array":
-    """Return, sorted, the largest |Z| of each draw of a sample. Equal matrices give equal samples.
+    """Return the sorted largest |Z| of each draw of a sample; equal matrices give equal samples.
 
-    Estimated correlations may have negative eigenvalues. With these set to 0 and rows scaled to length 1,
-    their symmetric square root is that of a valid matrix nearby. Unlike other roots it is unique.
+    Estimated correlations may have negative eigenvalues. These are set to 0, and the rows of the symmetric
+    square root are scaled to length 1, so the root belongs to a valid matrix nearby. Unlike other roots, the
+    symmetric root is unique.
     """
     import numpy as np
 

@@ -38,7 +38,10 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def levels(reference: Sequence[int]) -> tuple[int, ...]:
-    """Return the indices of the fine bins with reference scores, if these are 2 to `MOST_LEVELS`; else ()."""
+    """Return the indices of the fine bins with reference scores.
+
+    Returns () for fewer than 2 or more than `MOST_LEVELS` bins.
+    """
     held = tuple(number for number, count in enumerate(reference) if count)
     return held if 1 < len(held) <= MOST_LEVELS else ()
 

@@ -97,7 +97,7 @@ class ItemNoise(BaseModel):
 
     @property
     def is_of_earlier_version(self) -> bool:
-        """Whether an earlier version computed the errors, which treat items as independent."""
+        """Whether the errors are those of an earlier version, which treated items as independent."""
         return not self.degrees
 
     def by_pair(self) -> Mapping[frozenset[str], PairErrors]:
@@ -128,8 +128,8 @@ def item_variances(
     is the mean over its sets, and its noise is computed over the union of their items.
 
     Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the item-seed
-    interaction, which the noise between seeds already holds. The interaction is estimated for the same
-    clusters and subtracted. `paired` are pairs of rows with equal seeds, as indices, the lower first: their
+    interaction, which the noise between seeds already holds. The interaction is estimated with the same
+    A and subtracted. `paired` are pairs of rows with equal seeds, as indices, the lower first: their
     interaction is estimated from the differences between the two rows. For other pairs it is estimated from
     each row. Values are rounded to six significant digits, so that they do not depend on the order of
     summation.
@@ -200,7 +200,7 @@ class _Union:
 
     @cached_property
     def _same(self) -> SharedSentences | None:
-        """The items' ids, as sentences that several sets can share; None for one set, or without ids."""
+        """The items, each with its id as its only sentence; None for a single set, or if no set has ids."""
         import numpy as np
 
         if len(self.sets) == 1 or all(each.ids is None for each in self.sets):
@@ -216,7 +216,10 @@ class _Union:
 
     @cached_property
     def _shared(self) -> SharedSentences | None:
-        """Each item's sentences, and its id (if sets share ids) as one more; None if neither is known."""
+        """The items with their sentences and, unless `_same` is None, with their ids as further sentences.
+
+        None if neither sentences nor ids are known.
+        """
         import numpy as np
 
         known = [each.sentences or _nothing(each) for each in self.sets]
@@ -272,7 +275,7 @@ def _squared_errors(
 
 
 def _by_seed(rows: Sequence[Influences], union: _Union) -> "Array":
-    """Return the covariances between the lines of seeded rows, summed over equal seeds: (3, rows, rows)."""
+    """Return the covariances between seeded rows' lines of one seed, summed over seeds: (3, rows, rows)."""
     import numpy as np
 
     found = np.zeros((3, len(rows), len(rows)))

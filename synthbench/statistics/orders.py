@@ -21,8 +21,8 @@ LEAST_ROWS = 3
 class OrderAgreement:
     """A measure of agreement over rows, with its 95 % interval.
 
-    `number` counts rows. The measure "order of clear pairs" has no interval (NaN), and its `number` counts
-    the clear pairs.
+    `number` counts rows. The measure "order of clear pairs" (see `agreement`) has no interval (NaN), and its
+    `number` counts the clear pairs.
     """
 
     measure: str

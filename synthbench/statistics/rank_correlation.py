@@ -13,8 +13,9 @@ def spearman_influence(
     """Return the influence function of Spearman's correlation at each pair; shape (pairs,), as both inputs.
 
     A pair's influence is the derivative of the correlation of mid-ranks by the pair's weight, times the
-    number of pairs; the influences sum to 0. More weight changes the pair's own part and the ranks of all
-    pairs above it. If either input is constant, the correlation counts as 0 and all influences are 0.
+    number of pairs; the influences sum to 0. More weight changes the pair's own term of the sum and the
+    ranks of all pairs above it. If either input is constant, the correlation counts as 0 and all influences
+    are 0.
     """
     import numpy as np
 

@@ -81,7 +81,7 @@ class SharedSentences:
 
     @cached_property
     def _components(self) -> "csr_array":
-        """The groups in each component, as a 0/1 matrix of shape (components, groups)."""
+        """The groups of items (`_groups`) in each component: a 0/1 matrix of shape (components, groups)."""
         import numpy as np
         from scipy.sparse import block_array
         from scipy.sparse.csgraph import connected_components
@@ -131,7 +131,10 @@ def _ones(rows: "NDArray[np.int64]", columns: "NDArray[np.int64]", shape: tuple[
 
 
 def _kinds(matrix: "csr_array") -> "NDArray[np.int64]":
-    """Return a number for each row, equal for rows with ones in the same columns, by first appearance."""
+    """Return a number for each row, the same for rows with ones in the same columns.
+
+    The numbers are 0, 1, ... in the order of first appearance.
+    """
     import numpy as np
 
     matrix.sort_indices()

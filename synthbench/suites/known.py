@@ -154,13 +154,15 @@ def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
 
 
 def _check_folder(suite: Suite, data: Path | None) -> None:
+    from synthbench.base.user_files import why_no_folder
+
     if data is None:
         raise UserError(
             f"no data folder given: --data DIR or SYNTHBENCH_DATA names {suite.needs}, "
             "--origin hub needs none"
         )
-    if not data.is_dir():
-        raise UserError(f"--data {data}: no such folder")
+    if wrong := why_no_folder(data):
+        raise UserError(f"--data {data}: {wrong}")
 
 
 def _absence(name: str, data: Path | None, error: UserError) -> str:

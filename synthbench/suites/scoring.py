@@ -87,7 +87,7 @@ def score(asked: Scoring, runtime: "Runtime", progress: "Progress") -> Scored:
 def _say_what_is_missing(
     missing: Mapping[str, str], origin: Origin, suite: str, progress: "Progress"
 ) -> None:
-    """Report the missing test sets; for STS sets of the hub also that their subsets are unknown."""
+    """Report the missing test sets and, for STS sets of the hub, that their subsets are unknown."""
     for reason in by_reason(missing):
         progress.say(f"not evaluated: {reason}")
     if origin == "hub" and suite == "sts":
@@ -109,7 +109,7 @@ def _found(
 def _saved_vectors(
     suite: str, identity: Mapping[str, str], progress: "Progress"
 ) -> "Iterator[StoredVectors | None]":
-    """Yield storage for vectors, with those that a stopped evaluation saved; empty it after a success.
+    """Yield storage for vectors, with the vectors of a stopped evaluation; after a success, it is emptied.
 
     Yields None if another process runs the same evaluation, or the folder can't be written to.
     """

@@ -17,7 +17,7 @@ def is_invisible(text: str) -> bool:
 
 
 def characters_of(value: object) -> str:
-    """Return text that names up to 3 non-blank characters, such as " but for U+200B"; "" if none."""
+    """Return the end of a message that names up to 3 non-blank characters: " but for U+200B"; "" if none."""
     hidden = dict.fromkeys(value.split()) if isinstance(value, str) else {}
     codes = dict.fromkeys(f"U+{ord(character):04X}" for text in hidden for character in text)
     return f" but for {', '.join(list(codes)[:3])}" if codes else ""

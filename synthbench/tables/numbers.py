@@ -13,9 +13,9 @@ _BLANKS = " \t\r\n"
 
 
 def number_in(value: object) -> float:
-    """Return the number that a cell holds: a text or a number; too large numbers become infinite.
+    """Return the number in a cell, which is text or a number; too large numbers become infinite.
 
-    A text must be "nan" (in any case), or digits with at most one point, a minus and an exponent. "inf",
+    A text must be "nan" or "-nan" (in any case), or digits with an optional minus, point and exponent. "inf",
     underscores, a leading plus and digits of other scripts are refused. Raises ValueError, such as
     "'1_0' is not a number".
     """

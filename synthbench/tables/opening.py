@@ -28,7 +28,7 @@ def ending(name: str | Path) -> str:
 def open_text(path: Path, *, newline: str = "\n", errors: str = "strict") -> TextIO:
     """Open a UTF-8 file as a text stream, unpacked if its name ends in .gz.
 
-    Raises UserError if the file can't be read or is UTF-16, or if only the name or only the content is .gz.
+    Raises UserError if the file can't be read or is UTF-16, or if its name and content disagree on gzip.
     Reading raises UserError if a .gz file is damaged, cut off, or unpacks to more than `MOST_TIMES` its size
     and 100 MB. By default, reading raises UnicodeDecodeError for bytes that are not UTF-8 (`errors` as
     in `open`).

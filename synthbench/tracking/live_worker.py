@@ -20,8 +20,9 @@ SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
 def import_tracking() -> None:
     """Import everything that the thread of `live_tracking` needs, before it starts.
 
-    Otherwise the main thread sees half-imported modules: MLflow imports polars and pandas, which scikit-learn
-    and others look up in `sys.modules` whenever they get data. Polars delays Ctrl-C; this is undone.
+    Otherwise the main thread sees half-imported modules: MLflow imports polars and pandas, and libraries
+    such as scikit-learn look these up in `sys.modules` when they get data. Polars delays Ctrl-C; this
+    is undone.
     """
     import mlflow.entities
     import mlflow.tracking

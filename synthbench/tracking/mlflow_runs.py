@@ -192,7 +192,7 @@ class RunWriter:
         return reusable
 
     def _run_digest(self, run: RunResult) -> str:
-        """Return a hash of all that is recorded for a run; setting names in it depend on other runs."""
+        """Return a hash of all that is recorded for a run, also setting names, which depend on other runs."""
         recorded = json.dumps([run_digest(run), self.settings.run(run)], sort_keys=True)
         return f"{LAYOUT}-{hashlib.sha256(recorded.encode()).hexdigest()}"
 
@@ -307,7 +307,7 @@ def log_points(
 
 
 def result_digest(result: ExperimentResult) -> str:
-    """Return the hash that identifies a recorded result: of its content and the layout of its runs."""
+    """Return the id of a recorded result: the version of its runs' layout, and a hash of its content."""
     return f"{LAYOUT}-{experiment_digest(result)}"
 
 

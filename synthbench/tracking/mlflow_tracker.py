@@ -69,7 +69,7 @@ class Addresses:
 class MlflowTracker:
     """Tracks results at $MLFLOW_TRACKING_URI, else in `mlflow.db` and `mlartifacts` in the folder `home`.
 
-    `say` tells which waiting results can't be recorded; by default, lines on standard error do.
+    `say` gets a message for each waiting result that can't be recorded. Default: print to standard error.
     """
 
     def __init__(self, home: Path, say: Callable[[str], None] | None = None) -> None:
@@ -215,7 +215,7 @@ class MlflowTracker:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let one process write at a time: another's unfinished runs would look like a killed process's."""
+        """Let one process write at a time; else unfinished runs look as if a killed process had left them."""
         from filelock import FileLock
 
         self.home.mkdir(parents=True, exist_ok=True)
@@ -259,7 +259,10 @@ class MlflowTracker:
         return client
 
     def _record_waiting(self, client: "MlflowClient", but: Path | None = None) -> None:
-        """Record the outbox's results, oldest first; damaged and refused ones stay there, with a message."""
+        """Record the results in the outbox, oldest first, except the folder `but`.
+
+        Damaged and refused results stay in the outbox, with a message.
+        """
         from mlflow.exceptions import MlflowException
 
         for folder in self._outbox.waiting():

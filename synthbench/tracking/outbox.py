@@ -41,7 +41,7 @@ class Outbox:
         return self.home / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:16]
 
     def add(self, result: ExperimentResult, report_folder: Path) -> Path:
-        """Add a result without secrets and its report's files, all or none; return the new folder."""
+        """Add a result, already without secrets, and its report's files, all or none; return the folder."""
         folder = self.folder / experiment_digest(result)[:16]
         unfinished, former = folder.with_suffix(UNFINISHED), folder.with_suffix(FORMER)
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -102,7 +102,10 @@ def _check(folder: Path) -> None:
 
 
 def _with_items(run: RunResult, files: Sequence[str | tuple[str, str]]) -> RunResult:
-    """Return the run with the paths of its per-item scores; earlier versions recorded no sentence files."""
+    """Return the run with the paths of its per-item scores and of the items' sentences.
+
+    `files` are (items file, sentences file) by score; earlier versions recorded only the items file.
+    """
     pairs = [(file, "") if isinstance(file, str) else file for file in files]
     scores = tuple(
         one.model_copy(update={"items_file": items, "sentences_file": sentences})

@@ -109,7 +109,7 @@ def run_points(run: RunResult) -> list[MetricPoint]:
 def live_points(run: RunResult) -> list[MetricPoint]:
     """Return an unfinished run's scores and curves so far.
 
-    A task's names are final once all its evaluators have scored it.
+    The names of a task's scores are final once all its evaluators have scored it.
     """
     num_evaluators = Counter(one.task for one in run.scores)
     named = (
@@ -142,7 +142,7 @@ def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
 def experiment_points(result: ExperimentResult) -> Iterator[MetricPoint]:
     """Yield the audits' shares in percent, as `<row>/audit.<name>/<intended>/<judged>`.
 
-    A share is of the items with this intended label.
+    A share is relative to all items with the same intended label.
     """
     for each in result.audits:
         cells = each.audit.confusion.cells if each.audit else {}
@@ -311,7 +311,7 @@ def value_text(value: object) -> str:
 
 
 def _names(recorded: Iterable[str], known: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """Return path -> its shortest unique end, or the whole path if all ends are taken."""
+    """Return path -> its shortest end that is unique in `known` and not in `taken`, else the whole path."""
     ends = Counter(end for path in known for end in _ends(path))
     return {
         path: next((end for end in _ends(path) if ends[end] == 1 and end not in taken), path)

@@ -132,7 +132,7 @@ class BiEncoder(TrainingSettings, WithConstants):
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of texts per record that the loss reads; for rankings, a usual number."""
+        """The number of texts per record that the loss reads; for rankings, an assumed number."""
         if self.loss is None:
             return 2
         return {"triplet": 3, "sentence": 1, "ranking": USUAL_LIST}.get(self.loss.record_kind, 2)

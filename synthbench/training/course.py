@@ -104,7 +104,10 @@ class Course(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _dev_score(self) -> float:
-        """Return the dev score, as in evaluations: own input limit, no dropout. Keep the random state."""
+        """Return the dev score as evaluations compute it: with the model's own input limit, without dropout.
+
+        The random state is kept.
+        """
         assert self.context.select is not None
         model = self.model
         with isolated(model.device), reading_at_most(model, self.own_length):

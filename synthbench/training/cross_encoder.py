@@ -63,7 +63,7 @@ class CrossEncoder(TrainingSettings):
         return {} if self.hidden_size is not None else {"base": False}
 
     def why_no_start(self) -> str:
-        """Return why no trained model can be the base: `hidden_size` replaces its head; "" if it can."""
+        """Return why a trained model can't be the base: `hidden_size` replaces its head; "" if unset."""
         return (
             "" if self.hidden_size is None else "hidden_size makes a new head, the trained one would be lost"
         )
@@ -81,11 +81,11 @@ class CrossEncoder(TrainingSettings):
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of sentences read per record; a query counts with each candidate of a usual list."""
+        """The number of sentences read per record; for rankings, 2 per candidate, whose number is assumed."""
         return 2 if self.loss is None else 2 * (USUAL_LIST - 1)
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return the work of the steps and of scoring dev pairs; None if the steps are unknown."""
+        """Return the computation of training and dev evaluations; None if the number of steps is unknown."""
         # Training data are usually gold only: in both orders, every pair counts twice.
         doubled = num_records if num_records is None or not self.both_orders else 2 * num_records
         return super().work(doubled, num_dev)

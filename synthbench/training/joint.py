@@ -94,7 +94,7 @@ class SharedBatches(BatchSampler):
     """The batches of another sampler, each divided into one equal share per process.
 
     The shares follow one another, and accelerate deals them out to the processes in turn. A batch leaves out
-    the records that can't be shared equally, fewer than there are processes.
+    the remainder of its division by the number of processes.
     """
 
     # accelerate accepts shares of different sizes only from a sampler without a batch size.

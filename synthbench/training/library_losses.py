@@ -226,7 +226,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return f"loss {self.name}: {why}; losses that fit {kind} records: {', '.join(fit)}"
 
     def if_unscored(self) -> str:
-        """Return the message for triplets without scores, with the slot {missing}; "" if none are needed."""
+        """Return the error for triplets without scores, with the slot {missing}; "" if it can't occur."""
         if self.name not in OF_LISTS or self.record_kind != RecordKind.TRIPLET or self.teacher is not None:
             return ""
         return UNSCORED.format(name=self.name, others=", or set `teacher`" * (self.name == "margin-mse"))

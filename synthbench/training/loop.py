@@ -115,8 +115,8 @@ def _settle(model: BaseModel, settings: TrainingSettings, context: TrainingConte
     """Put the model into the state to be saved, independent of its last call.
 
     A tokenizer is saved with the truncation and padding of its last call. So the model reads one more text,
-    as in a dev evaluation or, without dev, in a training batch. The configuration gets the tokenizer's
-    special tokens, as trainers set them when they start.
+    cut and padded as in a dev evaluation or, without dev, as in training. The configuration gets the
+    tokenizer's special tokens, as trainers set them when they start.
     """
     model.eval()
     if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
@@ -143,7 +143,7 @@ def _report_left_out(job: TrainingJob, settings: TrainingSettings, context: Trai
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
     """Return the step to resume from, of this training or of a paused earlier one; None: from the start.
 
-    The checkpoints of a paused one are copied to this training's folder.
+    The paused training's checkpoints are copied to this training's folder.
     """
     step = _last_usable(checkpoints, context.progress)
     paused = context.resume / _PAUSED_FOLDER if context.resume is not None else None
@@ -227,7 +227,10 @@ def _trainer(
 
 
 def _sparsity_rises(loss: torch.nn.Module) -> Iterator[TrainerCallback]:
-    """Yield the callback that raises SPLADE's regulariser weight; else the library adds it and warns."""
+    """Yield the callback that raises the regulariser weight of SPLADE's loss; nothing for other losses.
+
+    If the callback is not passed, the library adds it and warns.
+    """
     if isinstance(loss, SpladeLoss):
         yield SpladeRegularizerWeightSchedulerCallback(loss)
 

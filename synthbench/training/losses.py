@@ -96,7 +96,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
-        """Return the mean loss of `reps`, embeddings by column and chunk; `with_backward`: add gradients."""
+        """Return the mean loss of `reps`, embeddings by column and chunk; `with_backward`: backpropagate."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
         facts = batch_facts(labels, len(candidates), self.scale, self.records)
@@ -148,8 +148,8 @@ def contrastive_losses(
 def _binary_losses(logits: Tensor, own: Tensor) -> Tensor:
     """Return each anchor's mean binary cross-entropy of softmax probabilities; the positive's label is 1.
 
-    The label of all others is 0, as in MultiCSR's released code (Wang et al. 2023). Here, probabilities that
-    round to 1 have a finite loss.
+    All other candidates have the label 0, as in MultiCSR's released code (Wang et al. 2023). Here,
+    probabilities that round to 1 have a finite loss.
     """
     rows = torch.arange(len(logits), device=logits.device)
     log_shares = log_softmax(logits, dim=1)
@@ -233,7 +233,7 @@ def batch_facts(
 
 
 def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
-    """Return the row numbers in `records` of all processes, and the position of this process's first one."""
+    """Return all processes' row numbers in `records`, and the index of this process's first row number."""
     if joint.num_processes() == 1:
         return rows.cpu(), 0
     gathered = [torch.empty_like(rows) for _ in range(joint.num_processes())]
@@ -249,7 +249,7 @@ def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
 
 
 def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
-    """Return the columns joined over all processes, with gradients, and this process's first row in them."""
+    """Return the columns joined over all processes, with gradients, and the index of our first row."""
     if joint.num_processes() == 1:
         return list(columns), 0
     return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])

@@ -57,7 +57,8 @@ def contrastive(
 ) -> Objective:
     """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given.
 
-    With an `mlm_weight` the model must end in a `WordHead`. `records`: the table's data besides texts.
+    With an `mlm_weight` the model must end in a `WordHead`. `records`: the data on each record
+    besides its texts, such as its temperature.
     """
 
     def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -96,8 +97,8 @@ def training_table(
     Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
     `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
     Each data set's records are taken `weights` times; 1.5: all once, and half of them again, drawn by ids.
-    If there are `temperatures` (one per data set) or records with several negatives, further columns hold the
-    further negatives, each record's number of negatives, and its temperature (NaN: none). Another column has
+    With `temperatures` (one per data set), or if a record has several negatives, columns are added for the
+    second and later negatives, the number of negatives, and the temperature (NaN: none). Another column has
     the teacher's scores if the objective uses them. Rankings become a query, their candidates (a column each,
     or one column of lists) and, as labels, their grades. Raises UserError if data can't be converted, if no
     record has split "train", if a triplet lacks needed scores, or if the loss can't take the rankings.
@@ -151,8 +152,8 @@ def _lists(parts: Sequence["pa.Table"], *, of_any_length: bool) -> "pa.Table":
     """Return a table of each query, its candidates (highest grade first) and, as labels, their grades.
 
     The candidates have a column each, or, if lists may be `of_any_length`, one column of lists. Raises
-    UserError if rankings have fewer than two candidates or further queries, or if they differ in length
-    without `of_any_length`.
+    UserError if a ranking has further queries or fewer than two candidates, or if lists differ in length and
+    `of_any_length` is false.
     """
     import numpy as np
     import pyarrow as pa

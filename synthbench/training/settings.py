@@ -175,7 +175,7 @@ class TrainingSettings(Trainer):
         return 2
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return the work of the steps and of scoring dev pairs; None if the steps are unknown."""
+        """Return the computation of training and dev evaluations; None if the number of steps is unknown."""
         if num_records is None and self.max_steps is None:
             return None
         num_steps = self.num_steps(num_records or 0)

@@ -37,7 +37,7 @@ class SimCSE(TrainingSettings, WithConstants):
     learns_from: Literal["triplet", "pair", "sentence"] = Field(
         "triplet",
         description="training records. triplet: hard and in-batch negatives; pair: in-batch negatives "
-        "only; sentence: unsupervised, each sentence with other dropout is its own positive. "
+        "only; sentence: unsupervised, a sentence's positive is itself with other dropout. "
         "Other data are converted",
     )
     positives_from: float = added_field(
@@ -53,17 +53,18 @@ class SimCSE(TrainingSettings, WithConstants):
         0.0,
         ge=-100,
         le=100,
-        description="logarithm of the weight of each anchor's own hard negative; 0: weighted as all others",
+        description="logarithm of the weight of each anchor's own hard negative; 0: as for other negatives",
     )
     pooling: Literal["cls", "mean", "max", "own"] = Field(
         "cls",
-        description="pooling of token vectors; own: the base's modules as they are; a base without layers"
+        description="pooling of token vectors; `own`: the base's modules as they are. A base without layers"
         " takes only `mean`",
     )
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
         description="new tanh layer after the pooling. kept: stays in the model; training: removed after "
-        "training; without: none. Default with pooling `cls`: kept, or training for sentences; else without",
+        "training; without: none. Default: without; with pooling `cls` kept, or training if `learns_from` is "
+        "sentence",
     )
     dropout: float | None = Field(
         None,
@@ -207,10 +208,10 @@ class SimCSE(TrainingSettings, WithConstants):
 
     @property
     def sentences_per_record(self) -> float:
-        """The number of texts read per record, in training passes (forward and backward).
+        """The computation per record, as the number of texts in training passes (forward and backward).
 
-        A sentence counts twice, as its own positive. Gradient caching adds a forward pass of each text,
-        masked words a training pass, and a teacher of false negatives one forward pass before all epochs.
+        A sentence counts twice, as its own positive. Gradient caching adds a forward pass of each text.
+        `mlm_weight` adds a training pass of each text, `false_negatives` one forward pass for all epochs.
         """
         columns = 3 if self.learns_from == "triplet" else 2
         again = 0.0 if self.chunk_size is None else FORWARD / TRAINED
@@ -262,7 +263,7 @@ class SimCSE(TrainingSettings, WithConstants):
         return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model to train; unless "own", `pooling` replaces all modules after the transformer.
+        """Return the model to train; any `pooling` but "own" replaces all modules after the transformer.
 
         Raises UserError if sentences would equal their own positives (no dropout), or if the base lacks
         needed layers.

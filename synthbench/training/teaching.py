@@ -22,7 +22,7 @@ SoftLabels = Literal["positive", "all"]
 
 
 class FalseNegatives(BaseModel):
-    """Masking of candidates that a teacher finds equal in meaning."""
+    """Settings for masking candidates that a teacher finds equal in meaning to the anchor."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -30,7 +30,7 @@ class FalseNegatives(BaseModel):
         description="the teacher, an encoder; its vectors of all sentences stay in memory"
     )
     above: float = Field(
-        0.95, gt=-1, lt=1, description="mask candidates whose cosine with the anchor is greater"
+        0.95, gt=-1, lt=1, description="mask candidates whose cosine with the anchor exceeds this"
     )
     as_zero: bool = added_field(
         False,

@@ -110,8 +110,8 @@ class DistinctBatches(ShuffledBatches):
 class _Waiting:
     """The records in no batch yet: those not tried, in order, and those that wait for a later batch.
 
-    Records wait under the text that kept them out of a batch. A batch can take only one record per text, so
-    the others are not inspected. A text shared by thousands of records costs no more than another.
+    Records wait under the text that kept them out of a batch. Once a batch has a text, the records that wait
+    under it are not inspected. So a text shared by thousands of records costs no more than a rare text.
     """
 
     def __init__(self, order: list[int], texts: list[tuple[str, ...]]) -> None:
@@ -141,9 +141,10 @@ class _Waiting:
         return batch
 
     def _pop(self, firsts: list[tuple[int, str]], seen: set[str]) -> int | None:
-        """Remove and return the first position in the order; None if it waits under a text in the batch.
+        """Remove and return the first position in the order; None if it waits under a text of the batch.
 
-        `firsts` is a heap of each text's first waiting position, which the text's next replaces once taken.
+        `firsts` is a heap of (first waiting position, text). If a position is returned from it, the next one
+        that waits under the same text is added.
         """
         if not firsts or (self._reached < len(self._order) and self._reached < firsts[0][0]):
             self._reached += 1

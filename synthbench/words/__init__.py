@@ -45,7 +45,7 @@ Words = Annotated[Literal["pairs", "icu"], AfterValidator(_is_installed)]
 
 
 def words_setting() -> Any:  # noqa: ANN401 - a field of any type
-    """Return the field `words` for components that count or compare words; identities leave out null."""
+    """Return the field `words` for components that count or compare words; null is left out of identities."""
     return added_field(
         None,
         description="how to split scripts without spaces between words, such as Chinese. icu: by "
@@ -66,7 +66,7 @@ def split_words(text: str, words: str | None = "pairs") -> list[str]:
 
 
 def spaced(text: str, words: str) -> str:
-    """Return the text with spaces between words; the named splitter splits scripts without spaces."""
+    """Return the text with spaces between words; `words` names the splitter for scripts without spaces."""
     return " ".join(split_words(text, words)) if has_unspaced(text) else text
 
 

@@ -75,7 +75,7 @@ def pairs_of_letters(word: str) -> list[str]:
 
 
 def _parts_of(word: str) -> list[str]:
-    """Return the word, split where it has letters of a script without spaces."""
+    """Return the word alone, or its `pairs_of_letters` if it has letters of a script without spaces."""
     return list(_pieces(word)) if has_unspaced(word) else [word]
 
 

@@ -61,7 +61,7 @@ class OracleVerdict:
     """The world's verdict on one sentence or two.
 
     `similarity` is in [0, 1]; None for single sentences, and if the world can't interpret a sentence.
-    `outside` are the positions of such sentences.
+    `outside` are the positions of the sentences that the world can't interpret.
     """
 
     label: str

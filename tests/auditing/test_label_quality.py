@@ -43,6 +43,12 @@ def test_pairs_without_a_label_are_missing_and_not_correct() -> None:
     assert found.error.value == pytest.approx((-0.1 + 0.1 + 0.8) / 3)
 
 
+def test_the_error_of_a_single_pair_has_no_interval() -> None:
+    found = quality([0.9], [1.0]).error
+    assert found.value == pytest.approx(-0.1)
+    assert (found.low, found.high) == (None, None)
+
+
 def test_dev_decides_the_threshold_and_measures_nothing_else() -> None:
     dev = {10: (0.1, 0.0), 11: (0.2, 0.0), 12: (0.3, 1.0), 13: (0.4, 1.0)}
     found = quality([0.3, 0.2, 0.9], [1.0, 0.0, 0.6], dev)
@@ -117,7 +123,7 @@ def test_kappa_is_scikit_learns_and_lies_in_its_interval(counts: list[int]) -> N
     first = np.repeat([True, True, False, False], counts)
     second = np.repeat([True, False, True, False], counts)
     found = kappa_of(np.array(counts))
-    assert found is not None
+    assert found is not None and found.low is not None and found.high is not None
     assert found.value == pytest.approx(cohen_kappa_score(first, second))
     assert found.low <= found.value <= found.high
 
@@ -125,6 +131,6 @@ def test_kappa_is_scikit_learns_and_lies_in_its_interval(counts: list[int]) -> N
 def test_kappas_interval_has_about_the_width_of_the_large_sample_formula() -> None:
     """0.045 by Fleiss, Cohen and Everitt (1969) for these counts, computed by hand."""
     found = kappa_of(np.array([400, 100, 100, 400]))
-    assert found is not None
+    assert found is not None and found.low is not None and found.high is not None
     assert found.value == pytest.approx(0.6)
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * 0.0253, abs=0.002)

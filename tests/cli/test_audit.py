@@ -107,7 +107,7 @@ def test_a_sheet_is_replaced_only_by_force(folder: Path, tmp_path: Path) -> None
         (("--gold", "a", "--oracle", "sandbox"), "given: --oracle, --gold"),
         (("--gold", "a", "--sample", "5"), "--sample: does not go with --gold"),
         (("--oracle", "sandbox", "--sample", "5"), "the sample of 5 is larger than the data set"),
-        (("--oracle", "sandbox", "--json", "nowhere/a.json"), "the folder nowhere does not exist"),
+        (("--oracle", "sandbox", "--json", "nowhere/a.json"), "--json nowhere/a.json: no folder"),
     ],
 )
 def test_options_without_effect_are_refused(folder: Path, options: tuple[str, ...], message: str) -> None:

@@ -58,6 +58,18 @@ def test_the_test_sets_of_an_experiment_are_searched(training: Path) -> None:
     assert there["checks"]["exact"]["whole_items"] == 0
 
 
+def test_test_sets_with_equal_names_are_all_searched(training: Path) -> None:
+    figures, file, other = (training.with_name(name) for name in ("figures.json", "tested.yaml", "b.yaml"))
+    other.write_text(EXPERIMENT.replace("test.tsv", "other.tsv"), encoding="utf-8")
+    rows = "sentence1\tsentence2\tscore\nFour.\tFive.\t0.1\nSix.\tSeven.\t0.5\n"
+    training.with_name("other.tsv").write_text(rows, encoding="utf-8")
+    options = [text for each in (file, other, file) for text in ("--against", each)]
+    assert call(training, *options, "--json", figures).exit_code == 0
+    tests = json.loads(figures.read_text(encoding="utf-8"))["tests"]
+    found = {each["name"]: each["checks"]["normalised"]["sentences"] for each in tests}
+    assert found == {"there": 2, f"{other}: there": 0}
+
+
 def test_without_a_terminal_no_word_is_truncated(training: Path) -> None:
     arguments = ["contamination", str(training), "--against", str(training.with_name("tested.yaml"))]
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": None})

@@ -354,6 +354,7 @@ def test_import_reads_classes_in_dinos_format(tmp_path: Path) -> None:
             "`skip_blank: true` leaves",
         ),
         (("--format", "dino", "--column", "sentence1=a"), "--format dino knows its columns"),
+        (("--format", "dino", "--skip-blank"), "--format dino knows its columns"),
     ],
 )
 def test_invalid_options_of_a_table_are_refused(
@@ -362,6 +363,16 @@ def test_invalid_options_of_a_table_are_refused(
     result = call("import", sick, tmp_path / "set", *options)
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)
+
+
+def test_an_unusable_file_of_figures_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
+    content = sorted(folder.iterdir())
+    for command in (("inspect",), ("contamination", "--against", "unknown")):
+        for file in (folder, tmp_path / "nowhere" / "figures.json"):
+            problem = call(*command, folder, "--json", file).exception
+            assert isinstance(problem, UserError)
+            assert str(problem).startswith(f"--json {file}: ")
+    assert sorted(folder.iterdir()) == content
 
 
 def test_options_of_a_table_without_a_file_are_refused(folder: Path) -> None:

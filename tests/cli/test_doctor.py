@@ -44,6 +44,13 @@ def test_a_problem_ends_with_code_2(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "problems: 2" in result.stdout
 
 
+def test_folders_that_can_not_be_seen_are_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTHBENCH_DATA", "a" * 300)
+    assert diagnosis.data().text == f"SYNTHBENCH_DATA={'a' * 300}: can't be read: File name too long"
+    home, *_ = diagnosis.home_folder(tmp_path / ("a" * 300))
+    assert home.level is Level.PROBLEM and home.text.endswith("can't be read: File name too long")
+
+
 def test_libraries_without_bytecode_that_python_may_not_write_are_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,7 +131,9 @@ def test_a_cross_encoder_can_be_evaluated(data: Path, untrained: Path, tmp_path:
         (["./nowhere"], "no such folder"),
         (["--suite", "st"], "unknown suite 'st'; did you mean 'sts'"),
         (["--json", "/nowhere/scores.json"], "no folder /nowhere"),
+        (["--json", "/"], "--json /: is a folder"),
         (["--data", "/nowhere"], "--data /nowhere: no such folder"),
+        (["--data", "a" * 300], "can't be read: File name too long"),
         (["--device", "gpu"], "device 'gpu' can't be used"),
     ],
 )

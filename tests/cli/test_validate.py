@@ -74,7 +74,7 @@ def test_all_faults_are_printed_at_once(project: Project) -> None:
         (("--set", "seeds"), "--set seeds: must read PATH=VALUE"),
         (("--set", "seeds=[1"), "--set seeds=[1"),
         (("--seeds", "1;2"), "--seeds 1;2: must be whole numbers with commas"),
-        (("--seeds", "3,4,3"), "--seeds 3,4,3: a seed is listed twice; each is one run"),
+        (("--seeds", "3,4,3"), "--seeds: a seed is listed twice; each is one run"),
         (("--seeds", ""), "must be whole numbers"),
         (("--variant", "augsbrt"), "--variant augsbrt: no such variant"),
         (("--profile", "huge"), "--profile huge: no such file"),
@@ -213,6 +213,8 @@ def test_a_missing_data_folder_is_reported_in_one_line(
     assert project.call("validate", project.file).errors == ["SYNTHBENCH_DATA: no such folder: /nowhere"]
     called = project.call("validate", project.file, "--data", "/elsewhere")
     assert called.errors == ["--data: no such folder: /elsewhere"]
+    called = project.call("validate", project.file, "--data", "a" * 300)
+    assert called.errors == [f"--data: can't be read: File name too long: {'a' * 300}"]
     project.change("seeds:", "corpora: {folder: here}\nseeds:")
     called = project.call("validate", project.file)
     worded(called.errors, f"{project.file}:9", "corpora.folder", f"{project.folder}/here")

@@ -52,6 +52,8 @@ FAULTS = {
     "a:\n  b: {[1, 2]: 3}\n": "x.yaml:2: a.b: a key must be text, is a list",
     "a: 1\na: 2\n": "x.yaml:2: a: is given twice",
     "1: a\n'1': b\n": "x.yaml:2: 1: is given twice",
+    "1: a\n1.0: b\n": "x.yaml:2: 1.0: is given twice",
+    "true: a\nTrue: b\n": "x.yaml:2: True: is given twice",
     "a:\n  c: 1\n  c: 2\n": "x.yaml:3: a.c: is given twice",
     "a: 1\nb: {c: 1_0}\n": "x.yaml:2: b.c: YAML 1.2 has no numbers with `_`",
     "a: [2_5.5]\n": "x.yaml:1: a.0: YAML 1.2 has no numbers with `_`",

@@ -250,7 +250,7 @@ def test_an_unwritable_report_is_tracked_and_an_edited_report_is_preserved(copy:
     table = copy.folder / "elsewhere" / "small" / "table.tex"
     table.write_text("my own wording", encoding="utf-8")
     again = copy.call("report", copy.file, "--output", "elsewhere")
-    assert "edited: elsewhere/small/table.tex was changed by hand" in again.out
+    assert "kept: elsewhere/small/table.tex was not what was last written here" in again.out
     assert "report.html; tables and plots beside it; 1 edited file kept\n" in again.out
     assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 

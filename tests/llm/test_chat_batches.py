@@ -329,6 +329,21 @@ def test_a_refused_batch_is_reported_in_the_services_words(tmp_path: Path, serve
     assert len(server.batches) == 2
 
 
+def test_a_refusal_is_reported_though_a_later_batch_is_unknown(
+    tmp_path: Path, server: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "MAX_REQUESTS", 1)
+    submit(client(server, tmp_path), requests(2))
+    server.fail("Enqueued token limit reached for model")
+    last = max(server.batches, key=lambda name: server.asked(name)[0]["body"]["messages"][0]["content"])
+    del server.batches[last]
+    with pytest.raises(UserError) as raised:
+        list(client(server, tmp_path).answers(requests(2)))
+    said = "\n".join(raised.value.messages)
+    assert "Enqueued token limit" in said
+    assert last in said
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -65,7 +65,7 @@ def test_a_file_of_the_report_that_was_removed_or_edited_is_written_again(finish
     (folder / "table.tex").unlink()
     (folder / "scores.png").write_bytes(b"edited")
     called = finished.call("run", finished.file)
-    assert "edited: reports/small/scores.png" in called.out
+    assert "kept: reports/small/scores.png" in called.out
     assert contents(finished) == before | {"scores.edited.png": b"edited"}
     (folder / "scores.edited.png").unlink()
 
@@ -75,7 +75,8 @@ def test_a_report_without_its_record_is_written_again(finished: Project) -> None
     (folder / "table.md").write_bytes(b"another")
     (folder / ".written.json").unlink()
     finished.call("run", finished.file)
-    assert contents(finished) == before
+    assert contents(finished) == before | {"table.edited.md": b"another"}
+    (folder / "table.edited.md").unlink()
 
 
 def test_a_result_is_tracked_again_if_the_database_is_gone(finished: Project, empty_database: Path) -> None:

@@ -442,6 +442,20 @@ def test_an_optional_task_without_its_training_data_is_left_out(
         make_plan(experiment.load(seeds=(0,)))
 
 
+def test_a_step_compares_with_an_optional_task_whose_training_data_alone_are_missing(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gone]\n      dev: [gold]\n")
+    experiment.change("tasks: [test]", "if_found: [test]")
+    experiment.change("seeds:", "  gone: {file: gone.tsv, kind: scored_pair}\nseeds:")
+    overlap = "prepare: [{step: drop-overlap, sources: [test, gone]}]"
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {overlap}}}\n")
+    plan = make_plan(experiment.load(seeds=(0,)))
+    (prepared,) = {tuple(stage.inputs) for stage in plan.stages.values() if stage.kind == "prepare"}
+    assert prepared == ("data", "against:test")
+    assert plan.missing_tasks == ("test",)
+
+
 def test_seed_optimisation_continues_only_the_best_seed_on_dev(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:

@@ -10,6 +10,7 @@ from applying import Sources, apply_steps, named, step_of
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
@@ -233,6 +234,19 @@ def test_the_records_with_the_highest_scores_are_kept(amount: dict[str, Any], ke
     assert step.expected(4) == len(kept)
     again = apply_steps(data.with_records(list(data)[::-1]), [step])
     assert sorted(ids(again)) == kept
+
+
+@pytest.mark.parametrize(
+    ("amount", "facts"),
+    [({"fraction": 0.1}, ("fraction of 0.1", "4 records")), ({"size": 100}, ("size 100", "only 4 records"))],
+)
+def test_the_best_of_too_few_records_are_refused_before_any_is_scored(
+    amount: dict[str, float], facts: tuple[str, ...]
+) -> None:
+    pairs = [Pair(id=str(number), anchor="a", positive=f"b{number}") for number in range(4)]
+    step = KeepBest.model_validate({"labeller": {"encoder": {"base": {"model": "any"}}}, **amount})
+    with refused("keep-best", *facts):
+        apply_steps(SyntheticDataset.create(RecordKind.PAIR, pairs), [step])
 
 
 def test_a_judge_is_a_question_or_a_labeller_of_records_with_two_sentences() -> None:

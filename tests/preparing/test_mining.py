@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, Triplet
 from synthbench.models.pretrained import Pretrained
-from synthbench.preparing.mining import MineNegatives
+from synthbench.preparing import mining
+from synthbench.preparing.mining import DrawNegatives, MineNegatives
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -192,9 +193,91 @@ def test_the_miner_is_in_the_identity_only_if_it_is_bm25() -> None:
     assert MineNegatives(miner="bm25").model_dump()["miner"] == "bm25"
 
 
-def test_only_bm25_mining_has_a_raised_version() -> None:
-    assert MineNegatives(encoder=ENCODER).version_in_use() == 1
-    assert MineNegatives(miner="bm25").version_in_use() == 2
+MINERS = [{"encoder": ENCODER}, {"miner": "bm25"}]
+
+
+@pytest.mark.parametrize("miner", MINERS)
+@pytest.mark.parametrize("skip", [0, 1])
+def test_an_anchor_that_is_another_pairs_positive_is_not_its_own_negative(
+    miner: dict[str, object], skip: int
+) -> None:
+    asked = "what is the way to cook red rice on the stove?"
+    texts = [
+        ("how do I cook red rice?", asked),
+        (asked, "is there a way to cook red rice?"),
+        ("who likes rice?", "Anna likes the red rice."),
+        ("who cooks?", "Ben likes the way to the red stove."),
+    ]
+    records = [Pair(id=str(n), anchor=one, positive=other) for n, (one, other) in enumerate(texts)]
+    step = MineNegatives.model_validate({**miner, "number": 2, "skip": skip})
+
+    found = {one.id: one for one in apply_steps(SyntheticDataset.create(RecordKind.PAIR, records), [step])}
+
+    assert set(found["1"].negatives) <= {"Anna likes the red rice.", "Ben likes the way to the red stove."}
+    assert len(found["1"].negatives) == 2 - skip
+    assert all(one.anchor not in one.negatives for one in found.values())
+
+
+class OnACircle:
+    """An encoder of numbers in degrees: near numbers have near vectors."""
+
+    of_queries = of_passages = property(lambda self: self)
+
+    def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
+        angles = np.radians([float(re.sub("[a-z]", "", sentence)) for sentence in sentences])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize("options", [{"max_score": 0.9}, {"margin": 0.2}, {"max_score": 0.9, "number": 3}])
+@pytest.mark.parametrize("skip", [0, 2])
+def test_the_nearest_permitted_text_is_found_however_many_are_too_near(
+    options: dict[str, float], skip: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sources, "encoder", lambda self, need: OnACircle(), raising=False)
+    angles = [0.1 * number for number in range(60)] + [60.0, 71.0, 83.0, 96.0, 110.0]
+    records = [Pair(id=str(n), anchor=f"{a}", positive=f"{a + 0.01}p") for n, a in enumerate(angles)]
+    given = SyntheticDataset.create(RecordKind.PAIR, records)
+
+    found = {one.id: one.negatives for one in mined(given, skip=skip, **options)}
+
+    for number, angle in enumerate(angles):
+        cosines = [float(np.cos(np.radians(angle - other - 0.01))) for other in angles]
+        most = min(options.get("max_score", 1.0), cosines[number] - options.get("margin", 0.0))
+        ranked = sorted((-each, n) for n, each in enumerate(cosines) if each <= most and n != number)
+        chosen = ranked[skip : skip + int(options.get("number", 1))]
+        assert found.get(str(number), ()) == tuple(records[n].positive for _, n in chosen)
+
+
+def test_only_anchors_that_lack_negatives_are_searched_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sentence_transformers import util
+
+    searched: list[set[str]] = []
+    whole = util.mine_hard_negatives
+
+    def recorded(data: Any, *args: Any, **options: Any) -> Any:
+        searched.append(set(data["anchor"]))
+        return whole(data, *args, **options)
+
+    monkeypatch.setattr(util, "mine_hard_negatives", recorded)
+    monkeypatch.setattr(Sources, "encoder", lambda self, need: OnACircle(), raising=False)
+    angles = [0.1 * number for number in range(30)] + [60.0, 110.0]
+    records = [Pair(id=str(n), anchor=f"{a}", positive=f"{a + 0.01}p") for n, a in enumerate(angles)]
+    mined(SyntheticDataset.create(RecordKind.PAIR, records), max_score=0.9)
+
+    assert searched == [set(map(str, angles)), set(map(str, angles[:-2]))]
+
+
+def test_a_search_in_parts_finds_the_same_negatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = mined(data(), number=2)
+    monkeypatch.setattr(mining, "NEIGHBOURS", 1)
+    assert mined(data(), number=2) == at_once
+
+
+@pytest.mark.parametrize("options", [{"number": 6}, {"number": 6, "max_score": 1.0}])
+def test_an_encoders_missing_negatives_are_measured(options: dict[str, object]) -> None:
+    found = apply_steps(data(), [MineNegatives.model_validate({"encoder": ENCODER, **options})])
+    assert [len(one.negatives) for one in found] == [4] * 5
+    assert found.manifest.measured == {"mine-negatives: negatives fewer than asked for": 10.0}
 
 
 def test_texts_without_a_common_word_are_no_negatives_and_missing_ones_are_measured() -> None:
@@ -207,6 +290,16 @@ def test_texts_without_a_common_word_are_no_negatives_and_missing_ones_are_measu
     assert {one.id: one.negatives for one in found} == {"1": ("a red kite",)}
     assert found.manifest.measured == {"mine-negatives: negatives fewer than asked for": 7.0}
     assert found.manifest.dropped == {"mine-negatives: no negative passes": 3}
+
+
+def test_drawn_negatives_replace_their_triplets_and_drop_none() -> None:
+    triplets = [
+        Triplet(id=str(number), anchor=anchor, positive=positive, negative="no", further_negatives=("never",))
+        for number, (anchor, positive) in enumerate(PAIRS)
+    ]
+    found = apply_steps(SyntheticDataset.create(RecordKind.TRIPLET, triplets), [DrawNegatives(number=2)])
+    assert len(found) == 10
+    assert found.manifest.dropped == {"draw-negatives": 0}
 
 
 def test_too_few_texts_are_refused_in_one_line() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from applying import Sources, apply_steps
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.base.frozen import in_identity
 from synthbench.data.dataset import SyntheticDataset
@@ -149,6 +150,14 @@ def test_a_corpus_gives_its_passages_and_not_its_queries(scores: Any) -> None:
     scores({"pear tart": 0.5, "apple pie": 0.6, "plum cake": 0.1})
     (found,) = apply_steps(queries("apple pie"), [step(source="corpus")], {"corpus": data})
     assert found.negative == "plum cake"
+
+
+def test_a_source_without_passages_is_refused() -> None:
+    query = RetrievalText(id="q", text="apple query", judged=("p",), grades=(1.0,))
+    without = SyntheticDataset.create(RecordKind.RETRIEVAL, [query])
+    for others in ({}, {"corpus": without}):
+        with refused("relabel-retrieved", "'corpus' has no passage"):
+            apply_steps(queries("apple pie", "pear tart"), [step(source="corpus")], others)
 
 
 def test_by_default_an_llm_ranks_by_two_questions_with_log_probabilities(

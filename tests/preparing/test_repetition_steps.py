@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from record_strategies import PROPERTY
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.data.records import Ranking, Record, RecordKind, ScoredPair, Triplet
 from synthbench.plugins.contracts import Step
 from synthbench.preparing.drops import DropDuplicates, DropIdentical
 
@@ -59,6 +59,33 @@ def test_same_label_drops_only_equal_triples() -> None:
     data = made([("a", "b", "1"), ("a", "b", "0.5"), ("a", "b", "1")])
     assert kept(data, DropDuplicates()) == ["0"]
     assert kept(data, DropDuplicates(same_label=True)) == ["0", "1"]
+
+
+def of_kind(kind: RecordKind, records: Sequence[Record]) -> SyntheticDataset:
+    return SyntheticDataset.create(kind, records)
+
+
+def test_same_label_keeps_rankings_with_other_grades_and_triplets_with_other_scores() -> None:
+    rankings = [
+        Ranking(id=str(number), query="q", candidates=("a", "b"), grades=grades)
+        for number, grades in enumerate([(1, 0), (0, 1), (1, 0)])
+    ]
+    triplets = [
+        Triplet(id=str(number), anchor="a", positive="b", negative="c", scores=scores)
+        for number, scores in enumerate([(1, 2), (5, 2), (5, 2)])
+    ]
+    for data in (of_kind(RecordKind.RANKING, rankings), of_kind(RecordKind.TRIPLET, triplets)):
+        assert kept(data, DropDuplicates()) == ["0"]
+        assert kept(data, DropDuplicates(same_label=True)) == ["0", "1"]
+
+
+@pytest.mark.parametrize("same_label", [False, True])
+def test_equal_sentences_in_other_columns_are_no_duplicates(same_label: bool) -> None:
+    rankings = [
+        Ranking(id="0", query="q", further_queries=("a",), candidates=("b",), grades=(1,)),
+        Ranking(id="1", query="q", candidates=("a", "b"), grades=(1, 0)),
+    ]
+    assert kept(of_kind(RecordKind.RANKING, rankings), DropDuplicates(same_label=same_label)) == ["0", "1"]
 
 
 @pytest.mark.parametrize("step", [DropIdentical(), DropDuplicates()])

@@ -1,5 +1,6 @@
 import pytest
 
+from synthbench.recommending.known import Known
 from synthbench.recommending.phases import Contender, Contest, PhaseRow
 
 SYNCSE = {
@@ -91,3 +92,11 @@ def test_duplicates_are_scored_on_dev_without_a_threshold(study: Contest) -> Non
     found = Contest(long, study.contenders, "gold-only", 100.0).phase("pilot", [PhaseRow("gold-only")])
     expected = {"evaluator": "pairs", "measure": "average_precision", "tasks": ["dev"]}
     assert found["defaults"]["evaluate"]["main"] == expected
+
+
+def test_with_a_recipe_all_that_start_from_it_are_left_out_in_any_order() -> None:
+    starts = {"gold-only": "", "third": "second", "second": "first", "first": "", "other": ""}
+    contenders = {name: Contender(name, {}, {}, starts_from=first) for name, first in starts.items()}
+    known = Known(Contest({}, contenders, "gold-only", usd=1.0))
+    known.leave_out(["first"], "its runs failed")
+    assert list(known.study.contenders) == ["gold-only", "other"]

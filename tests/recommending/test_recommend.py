@@ -1,3 +1,4 @@
+import math
 import signal
 import subprocess
 import sys
@@ -15,11 +16,11 @@ from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
 from synthbench.recommending.answer import OnTest
 from synthbench.recommending.files import PhaseFiles
-from synthbench.recommending.outcome import Recommendation, dev_scores
+from synthbench.recommending.outcome import Recommendation, dev_scores, on_test
 from synthbench.recommending.page import markdown_page, write_page
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.studies import recommender_of
-from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 KILLED = """
@@ -182,7 +183,46 @@ def test_a_recipe_whose_last_runs_failed_says_so(again: Path, monkeypatch: pytes
     monkeypatch.setattr("synthbench.recommending.recommend.dev_scores", without_one)
     answer = recommender(again).run()
     (failed,) = [each for each in answer.measured if each.recipe == "syncse-partial"]
-    assert failed.dropped == "its runs with more data failed"
+    assert failed.dropped == "its runs with more data failed or scored NaN"
+
+
+def result_of(scores: dict[str, tuple[float, ...]], num_items: dict[str, int]) -> ExperimentResult:
+    """Return a result with these rows' scores by seed, on test sets of these sizes."""
+    runs = []
+    for row, by_seed in scores.items():
+        for seed, value in enumerate(by_seed):
+            score = TaskScores(
+                task="test",
+                evaluator="sts",
+                main_score="spearman",
+                scores={"spearman": value},
+                num_items=num_items[row],
+                stage=f"{row} {seed}",
+            )
+            runs.append(RunResult(variant=row, seed=seed, identity=f"{row} {seed}", scores=(score,)))
+    return ExperimentResult(
+        experiment="x",
+        identity="",
+        tasks=("test",),
+        table={"compare_to": {"gold": []}},
+        runs=tuple(runs),
+    )
+
+
+def test_a_row_with_an_undefined_dev_score_has_none() -> None:
+    result = result_of({"gold": (0.5, 0.6), "silver": (0.7, math.nan)}, {"gold": 9, "silver": 9})
+    assert dev_scores(result) == {"gold": [0.5, 0.6]}
+
+
+@pytest.mark.parametrize(
+    ("last", "num_items", "why"), [(0.6, 8, "scored on different items"), (math.nan, 9, "a score is NaN")]
+)
+def test_a_challenger_that_was_not_compared_on_the_test_set_is_no_answer(
+    last: float, num_items: int, why: str
+) -> None:
+    result = result_of({"gold": (0.5, 0.6), "silver": (0.7, last)}, {"gold": 9, "silver": num_items})
+    with pytest.raises(UserError, match=f"silver and gold were not compared: {why}"):
+        on_test(result, "silver", "gold")
 
 
 def test_a_secret_of_the_command_is_not_in_the_answer(again: Path) -> None:

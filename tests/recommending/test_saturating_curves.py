@@ -23,6 +23,11 @@ def test_a_measured_amount_is_forecast_as_measured() -> None:
     assert found.noise.half_width == pytest.approx(0.635, abs=0.001)
 
 
+def test_the_noise_of_a_single_seed_is_unknown_unless_the_seed_has_no_effect() -> None:
+    assert forecast({90: [0.7]}, 90).why_unknown == "a single seed"
+    assert not forecast({90: [0.7]}, 90, is_seeded=False).why_unknown
+
+
 def test_without_noise_the_curve_is_found() -> None:
     found = forecast({size: [curve(size)] * 5 for size in (10, 30, 90)}, 600)
     assert found.value == pytest.approx(curve(600), abs=1e-3)

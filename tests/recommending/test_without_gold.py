@@ -123,6 +123,15 @@ def test_grades_that_people_corrected_are_never_overwritten(tmp_path: Path) -> N
     assert (tmp_path / "study.dev.csv").read_text(encoding="utf-8") == mine
 
 
+def test_graded_pairs_with_carriage_returns_are_written_again(tmp_path: Path) -> None:
+    pairs = [
+        ScoredPair(id=str(each), sentence1=f"a\r\nb {each}", sentence2="c", score=0.5) for each in range(2)
+    ]
+    for _ in range(2):
+        GradedPairs(tmp_path / "study.yaml", []).use(data_of(RecordKind.SCORED_PAIR, [*pairs]), contest())
+    assert b"a\r\nb 0" in (tmp_path / "study.dev.csv").read_bytes()
+
+
 def test_the_file_to_grade_is_renewed_unless_it_is_another(tmp_path: Path) -> None:
     file = tmp_path / "study.dev-pairs.csv"
     for texts in (["one text", "another text"], ["a new text", "and another text"]):

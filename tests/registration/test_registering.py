@@ -388,6 +388,25 @@ def test_a_row_that_is_the_same_for_all_points_is_compared_at_each(experiment: E
     ]
 
 
+def test_all_pairs_of_rows_are_declared_for_the_best_row(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("variants:\n", "variants:\n  copper: {train.strength: 0.9}\n")
+    registered, _ = run(experiment, store, "baseline=null", "table.best=true")
+    assert notes(registered) == [DECLARED]
+    (record,) = records(store).values()
+    assert record.compared == (("copper", "silver"),)
+    loaded = experiment.load("table.best=true")
+    assert list(compared(loaded, claims(loaded))) == [
+        ("copper", "plain"),
+        ("silver", "plain"),
+        ("copper", "silver"),
+    ]
+
+
+def test_without_baselines_or_a_best_row_nothing_is_compared(experiment: ExperimentFile) -> None:
+    loaded = experiment.load("table.compare_to={}")
+    assert list(compared(loaded, claims(loaded))) == []
+
+
 @pytest.mark.parametrize("claim", ["family={plain: [silver]}", "primary=[test]", "best=true"])
 def test_every_option_that_decides_claims_is_registered(
     experiment: ExperimentFile, store: Store, claim: str

@@ -215,6 +215,7 @@ def test_published_amounts_of_data_are_beside_ours(two_sets: Callable[..., Exper
             ("BM25", "Paraphrases #silver", "10637"),
             ("BM25", "STSb #silver", "3964"),
             ("BM25", "STSb #bronze", "5"),
+            ("BM25", "STSb #more", "1,000 or so"),
             ("KDE", "STSb #silver", "6"),
         )
     )  # fmt: skip
@@ -227,14 +228,16 @@ def test_published_amounts_of_data_are_beside_ours(two_sets: Callable[..., Exper
         silver = DatasetSummary(
             part="silver", kind="scored_pair", num_records=number, content_hash="", stage=""
         )
-        return run.model_copy(update={"datasets": (silver,)})
+        more = silver.model_copy(update={"part": "more"})
+        return run.model_copy(update={"datasets": (silver, more)})
 
     table = build_table(Analysis(result.model_copy(update={"runs": tuple(map(with_silver, result.runs))})))
 
     told = (
         "Number of records of silver, published in brackets: gold: MRPC 10,000 (10,637), STSb 4,000 (3,964)."
     )
-    assert [note for note in table.notes if note.startswith("Number of records of")] == [told]
+    as_printed = "Number of records of more, published in brackets: gold: STSb 4,000 (1,000 or so)."
+    assert [note for note in table.notes if note.startswith("Number of records of")] == [told, as_printed]
     assert not any(note.startswith("Number of records of") for note in build_table(Analysis(result)).notes)
 
 

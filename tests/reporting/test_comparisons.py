@@ -396,6 +396,14 @@ def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:
     assert float(line["mean_low"]) == pytest.approx(75 - 4.302653 * 2.645751 / 3**0.5, abs=1e-5)
 
 
+def test_equal_scores_have_no_interval_in_the_csv(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "silver": (0.7, 0.7, 0.7)})
+
+    (line,) = csv.DictReader(io.StringIO(text_of(result, "comparisons.csv")))
+
+    assert [line[name] for name in ("mean", "mean_low", "mean_high")] == ["70.000000", "", ""]
+
+
 def test_the_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -> None:
     result = make({"gold_1": GOLD, "silver & more": SILVER}, baseline="gold_1")
     body = text_of(result, "comparisons.tex")

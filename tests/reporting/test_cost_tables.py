@@ -124,6 +124,17 @@ def test_a_sum_with_an_unknown_price_is_unknown(result: ExperimentResult) -> Non
     assert together[6:8] == ["–", "–"]
 
 
+def test_an_llm_without_a_price_costs_an_unknown_amount(result: ExperimentResult) -> None:
+    small = cost("writer", 200, 0.0, llm="small", is_priced=False)
+    costs = (small, cost("labeller", 100, 1.5, llm="large"))
+    found = result.model_copy(update={"costs": costs})
+    notes = text_of(found, "costs.md") + text_of(found, "notes.md")
+    assert "US dollars by LLM: small –, large 1.5000; of the priced 1.5000." in notes
+    unknown = (small, cost("labeller", 100, 0.0, llm="large", is_priced=False))
+    found = result.model_copy(update={"costs": unknown})
+    assert "by LLM:" not in text_of(found, "costs.md") + text_of(found, "notes.md")
+
+
 def test_without_published_costs_there_is_no_column_for_them(make_result: MakeResult) -> None:
     made = make_result().model_copy(update={"costs": (cost("writer", 200, 0.02),)})
     header, _, *body = lines(text_of(made, "costs.md"))

@@ -13,7 +13,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
-from synthbench.reporting.model.verdicts import bold, verdict
+from synthbench.reporting.model.verdicts import best_row_sentences, bold, rule, verdict
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.statistics.item_noise import ItemNoise
 
@@ -131,6 +131,17 @@ def test_a_note_names_what_the_family_asks_for_and_the_result_lacks(make: Make) 
     assert not any("not compared here" in note for note in build_table(Analysis(make(family="gold"))).notes)
 
 
+def test_an_average_that_no_row_shares_with_the_baseline_is_named(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = make_runs("gold", {"A": (0.5, 0.6), "B": (0.5, 0.6)}), make_runs("silver", {"A": (0.5, 0.6)})
+    options = {"averages": {"Mean": ["A", "B"]}, "compare_to": "gold"}
+    (why,) = rule(Analysis(make_result(*rows, **options)))
+    assert why.startswith("No row has a score on Mean beside that of its baseline, so nothing is primary")
+    (named,) = rule(Analysis(make_result(*rows, primary=["Mean"], **options)))
+    assert named.startswith("`table.primary` and `table.family` leave no comparison")
+
+
 def test_an_empty_family_leaves_everything_exploratory(make: Make) -> None:
     assert starred(make(family={})) == {}
     assert of_family(make(family="gold"), "primary") == of_family(make(), "primary")
@@ -221,6 +232,17 @@ def test_the_best_row_is_a_family_of_all_pairs(make: Make) -> None:
     assert Analysis(make(best=True)).decisions.pairs.number == 6
     assert Analysis(make()).decisions.best == ()
     assert starred(make(best=True)) == starred(make())
+
+
+def test_the_best_row_names_the_rows_that_it_was_not_compared_with(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [make_runs(name, {"A": (mean, mean + 0.001)}, base="x") for name, mean in (("a", 0.5), ("b", 0.4))]
+    once = [make_runs(name, {"A": (0.9, 0.901)}) for name in ("g", "top")]
+    result = make_result(*rows, *once, best=True, ceiling=["top"])
+    sentence = "Best row on A (x): a is significantly above every other"
+    assert list(best_row_sentences(Analysis(result))) == [f"{sentence} (not compared with g)."]
+    assert list(best_row_sentences(Analysis(make_result(*rows, best=True)))) == [f"{sentence}."]
 
 
 def test_pairs_for_the_best_row_are_written_without_a_baseline(make: Make) -> None:

@@ -126,6 +126,18 @@ def test_notes_name_rows_without_points_and_the_range_of_chance(
     assert left_out.startswith("Left out (") and left_out.endswith("): chosen.")
 
 
+def test_a_row_whose_seeds_evaluate_at_different_steps_is_named_with_the_reason(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    uneven = made("uneven", curves=[(0.1, 0.2, 0.3), (0.1, 0.2), (0.3, 0.4)])
+    found = early_dev(Analysis(make_result(made(), uneven, made("few", curves=SEEDS[:2]), figures=ON)))
+    assert found is not None
+    assert found.section.notes[2:] == (
+        "Left out (fewer than three seeds, no early dev scores, or seed optimisation): few.",
+        "Left out (fewer than three seeds with a defined dev score at every step of the row): uneven.",
+    )
+
+
 @pytest.fixture
 def style() -> Iterator[None]:
     with figure_style():

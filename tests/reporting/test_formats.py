@@ -316,6 +316,15 @@ def test_an_edited_file_is_preserved_beside_the_new_one(drawn: dict[str, bytes],
     assert place_report(drawn, tmp_path) == {}
 
 
+def test_without_a_record_files_that_differ_are_kept(drawn: dict[str, bytes], tmp_path: Path) -> None:
+    place_report(drawn, tmp_path)
+    (tmp_path / ".written.json").unlink()
+    (tmp_path / "table.tex").write_text("mine", encoding="utf-8")
+
+    assert place_report(drawn, tmp_path) == {"table.tex": "table.edited.tex"}
+    assert (tmp_path / "table.edited.tex").read_text(encoding="utf-8") == "mine"
+
+
 @pytest.mark.parametrize("record", ["", "[]", '{"../outside.tex": "0"}'])
 def test_an_unreadable_record_does_not_prevent_a_report(
     drawn: dict[str, bytes], tmp_path: Path, record: str

@@ -19,6 +19,7 @@ from wording import refused
 from synthbench.reporting.figures.frontier import JOINT_COLOUR, LEADERS, frontier, pareto_optimal
 from synthbench.reporting.figures.style import HIGHEST, figure_style
 from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.spending import spending
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import (
@@ -133,6 +134,24 @@ def test_a_row_costs_what_the_rows_cost_that_its_training_starts_from(
     assert found["lost"]["left_out"] == "the row that it starts from is not in this result"
 
 
+def test_a_start_shown_once_for_all_points_counts_at_each_point(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    scores = {"A": (0.4, 0.5, 0.6)}
+    rows = [starting(make_runs("then-gold", scores, size=size), "texts") for size in ("1", "2")]
+    result = make_result(*rows, make_runs("texts", scores), tasks=("A",))
+    found = frontier(
+        Analysis(asking(result.model_copy(update={"costs": (asked("texts"),)}), costs=["dollars"]))
+    )
+    assert found is not None
+    lines = csv.DictReader(io.StringIO(csv_text(found.section.csv)))
+    assert [(line["row"], line["amount"]) for line in lines] == [
+        ("then-gold", "0.5"),
+        ("then-gold", "0.5"),
+        ("texts", "0.5"),
+    ]
+
+
 def test_records_with_a_price_count_in_rows_that_start_from_theirs(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
@@ -199,7 +218,7 @@ def test_a_total_is_llm_costs_plus_hours_times_price(
     assert any("at 36 dollars an hour" in note for note in drawn.section.notes)
 
 
-def read_from(run: RunResult, *sources: tuple[str, int]) -> RunResult:
+def read_from(run: RunResult, *sources: tuple[str, int | None]) -> RunResult:
     """The run, whose part `p` has four records left of these sources: name, stage and size."""
     made_of = tuple(
         Ingredient(role="", kind="source", name=name, num_records=size, stage=name) for name, size in sources
@@ -249,6 +268,17 @@ def test_a_part_without_prepare_steps_is_its_source(dear_and_cheap: ExperimentRe
     table = {**dear_and_cheap.table, "record_usd": {"bought": 0.5}}
     priced = dear_and_cheap.model_copy(update={"runs": runs, "table": table})
     assert lines(priced, costs=["dollars"])["waste"]["amount"] == "2"
+
+
+def test_what_a_source_that_the_store_no_longer_has_cost_is_unknown(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    runs = tuple(read_from(run, ("bought", None), ("free", None)) for run in dear_and_cheap.runs)
+    of_free = dear_and_cheap.model_copy(update={"runs": runs})
+    table = {**dear_and_cheap.table, "record_usd": {"bought": 0.5}}
+    found = spending(of_free.model_copy(update={"table": table}), runs[:1], "dollars", 0.0)
+    assert (found.amount, found.why_unknown) == (None, "the store no longer has its priced source")
+    assert spending(of_free, runs[:1], "dollars", 0.0).amount == 0.0
 
 
 @pytest.mark.parametrize("figure", [{"costs": ["total"]}, {"costs": ["seconds"], "hour_usd": 2.0}])

@@ -2,7 +2,8 @@
 
 import base64
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -234,6 +235,31 @@ def test_dev_scores_are_drawn_in_a_frame_with_the_value_at_each_point(
     assert drawn == ["137.3,108.0 214.7,10.0 292.0,42.7"] * 6
     dots = [(found["cx"], found["cy"]) for tag, found in page.elements if tag == "circle"]
     assert dots[:3] == [("137.3", "108.0"), ("214.7", "10.0"), ("292.0", "42.7")]
+
+
+def test_a_seed_with_an_undefined_loss_has_no_curve_but_is_named(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    from synthbench.reporting.render.html.page import html_report
+
+    def with_losses(last: Sequence[float]) -> Page:
+        runs = tuple(
+            run.model_copy(update={"history": ((1, "loss", 3.0), (2, "loss", 2.0), (3, "loss", value))})
+            for run, value in zip(make_runs("gold", {"A": (0.5, 0.6, 0.7)}), last, strict=True)
+        )
+        return Page(html_report(Report(make_result(runs))))
+
+    nan = math.nan
+    for last, left_out in (
+        ((1.0, 1.0, 1.0), ""),
+        ((1.0, nan, math.inf), "1, 2"),
+        ((nan, nan, nan), "0, 1, 2"),
+    ):
+        page = with_losses(last)
+        curves = [found for tag, found in page.elements if tag == "polyline"]
+        assert len(curves) == sum(map(math.isfinite, last))
+        named = f"Not drawn, since a value is NaN or infinite: seed {left_out}."
+        assert (named in page.text) == bool(left_out)
 
 
 def test_each_score_has_a_tooltip(full: ExperimentResult, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from synthbench.reporting.figures.curves import curves
 from synthbench.reporting.figures.frontier import frontier
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.notes import warnings
 from synthbench.reporting.render.csv_files import csv_table, csv_text
 from synthbench.reporting.render.latex import latex_table
 from synthbench.reporting.render.markdown import markdown_table
@@ -127,6 +128,17 @@ def test_undefined_scores_in_hidden_columns_are_not_named(
 ) -> None:
     rows = (make_runs("gold", {"A": GOLD, "B": (0.1, NAN, 0.2)}),)
     assert not any(note.startswith("nan") for note in printed(make_result(*rows, columns=["A"]))["notes"])
+
+
+def test_rows_with_other_items_below_an_average_are_not_comparable(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = (make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"A": GOLD, "B": GOLD}, items=80))
+    averaged = make_result(*rows, columns=["Both"], averages={"Both": ["A", "B"]})
+    warned = [f"{name}: rows are not comparable: scored on 100 and 80 items." for name in "AB"]
+    assert [note for note in printed(averaged)["notes"] if "not comparable" in note] == warned
+    analysis = Analysis(averaged)
+    assert set(warned) <= set(warnings(build_table(analysis), analysis))
 
 
 def test_a_curve_has_no_point_but_a_note_for_an_undefined_score(

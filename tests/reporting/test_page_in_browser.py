@@ -48,6 +48,25 @@ def test_clicks_on_a_heading_sort_ascending_descending_and_then_restore(page: Pa
     in_browser(page, look)
 
 
+def test_differences_and_p_values_are_sorted_as_numbers(page: Path) -> None:
+    async def look(tab: Tab) -> None:
+        async def sorted_by(column: str) -> list[str]:
+            heads = "[...document.querySelectorAll('#comparisons table.sortable thead th')]"
+            await tab.run(f"{heads}.find(head => head.textContent === '{column}').firstChild.click()")
+            rows = "[...document.querySelectorAll('#comparisons table.sortable tbody tr')]"
+            index = await tab.run(f"{heads}.findIndex(head => head.textContent === '{column}')")
+            texts: list[str] = await tab.run(f"{rows}.map(row => row.cells[{index}].textContent)")
+            return texts
+
+        differences = [float(text.replace("−", "-").rstrip("*")) for text in await sorted_by("difference")]
+        assert len(differences) == 6
+        assert differences == sorted(differences, reverse=True)
+        ps = [text.removeprefix("< ") for text in await sorted_by("family: p")]
+        assert ps == sorted(ps, key=float, reverse=True)
+
+    in_browser(page, look)
+
+
 def test_rows_can_be_filtered(page: Path) -> None:
     async def look(tab: Tab) -> None:
         await tab.run(

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render.terminal import Shown, notes_of, terminal_table
+from synthbench.reporting.render.terminal import Notes, Shown, notes_of, terminal_report, terminal_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 
@@ -92,6 +92,19 @@ def test_notes_and_warnings_are_counted_separately(small_result: ExperimentResul
     assert (found.number, found.file) == (4, "notes.md")
     # The cross-encoder has no SICK-R and so no average; STS14 was not found.
     assert found.first == ("2 cells without a score", "1 warning")
+
+
+def test_a_result_without_scores_and_sections_prints_nothing(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    data = DatasetSummary(
+        part="k", kind="scored_pair", num_records=0, score_counts=(0, 0), content_hash="h", stage="s"
+    )
+    (run,) = make_runs("a", {"A": (0.5,)})
+    report = Report(make_result((run.model_copy(update={"scores": (), "datasets": (data,)}),)))
+    console = Console(width=80, file=io.StringIO())
+    assert terminal_report(report, console).width == 0
+    assert notes_of(report) == Notes(0, "notes.md", ())
 
 
 def test_failures_are_the_first_count(small_result: ExperimentResult) -> None:

@@ -131,6 +131,8 @@ def test_missing_data_are_left_out_and_damaged_data_are_an_error(
     store.folder(gold.identity).rename(tmp_path / "gone")
     result = collect(plan, Artifacts(store))
     assert [run.scores[0].num_items for run in result.runs] == [3, 3]
+    assert result.runs[0].overlaps == ()
+    assert result.notes == ("source gold is no longer in the store: these training data were not checked.",)
 
 
 def test_cached_checks_are_used_even_if_the_data_are_damaged_later(plan: Plan, store: Store) -> None:

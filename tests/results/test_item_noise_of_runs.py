@@ -238,6 +238,19 @@ def test_figures_are_computed_once(store: Store, monkeypatch: pytest.MonkeyPatch
     assert noise_of(store, runs) == first
 
 
+def test_noise_that_an_evaluator_failed_to_tell_is_computed_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise ValueError("no such column")
+
+    runs = [run for row in ("gold", "silver") for run in runs_of(store, row, (0, 1))]
+    with monkeypatch.context() as patch:
+        patch.setattr(STS, "influence", failing)
+        assert noise_of(store, runs) == []
+    assert len(noise_of(store, runs)) == 1
+
+
 def test_an_evaluator_that_fails_to_name_sentences_leaves_items_independent(store: Store) -> None:
     class Faulty(STS):
         def sentences(self, task: SyntheticDataset) -> None:

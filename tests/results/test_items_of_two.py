@@ -135,6 +135,17 @@ def test_without_items_the_interval_over_seeds_remains(store: Store, tmp_path: P
     assert not comparison.refusal
 
 
+def test_items_that_were_damaged_count_again_after_repair(store: Store) -> None:
+    first, second = a_result(store, "f"), a_result(store, "s")
+    file = store.folder(first.runs[0].scores[0].stage) / ITEMS_FILE
+    whole = file.read_bytes()
+    file.chmod(0o644)
+    file.write_bytes(b"x" * len(whole))
+    assert compared(store, first, second).over_items is None
+    file.write_bytes(whole)
+    assert compared(store, first, second).over_items is not None
+
+
 def test_with_changed_evaluator_settings_only_the_interval_over_seeds_remains(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s")
     (score,) = second.runs[0].scores

@@ -105,6 +105,20 @@ def test_the_results_have_the_cost_of_the_data(asking: ExperimentFile, store: St
     assert ExperimentResult.model_validate_json(result.model_dump_json()).costs == result.costs
 
 
+def test_samples_that_vary_with_the_seed_have_a_cost_for_each_seed(
+    asking: ExperimentFile, store: Store
+) -> None:
+    first, second = results(asking, store, "sources.gold.sample={size: 3}", "vary=[sample]").costs
+    assert (first.rows, second.rows) == (("silver seed 0",), ("silver seed 1",))
+
+
+def test_a_row_whose_seeds_share_their_requests_is_named_without_a_seed(
+    asking: ExperimentFile, store: Store
+) -> None:
+    (cost,) = results(asking, store, "sources.dev.sample={size: 2}", "vary=[sample]").costs
+    assert cost.rows == ("silver",)
+
+
 def test_the_data_name_their_llm(asking: ExperimentFile, store: Store) -> None:
     datasets = {each.part: each for run in results(asking, store).runs for each in run.datasets}
     assert (datasets["silver"].llm, datasets["gold"].llm) == (MODEL, "")

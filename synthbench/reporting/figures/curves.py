@@ -57,7 +57,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """A panel per column of the table. Each panel has the same lines; a line may lack points there."""
+    """A panel per column of the table. The panels have the same lines; a panel may lack points of a line."""
 
     name: ClassVar = "curves"
     title: ClassVar = "Scores against an amount"
@@ -153,7 +153,7 @@ def curves(analysis: Analysis) -> Curves | None:
 
 
 def _without_axis(analysis: Analysis, axis: str | None) -> Analysis:
-    """Return the analysis without a column for each value of `axis`, along which the curves run."""
+    """Return the analysis without `axis` in `table.across`, since the curves run along this axis."""
     if axis not in analysis.options.across:
         return analysis
     across = tuple(name for name in analysis.options.across if name != axis)
@@ -180,7 +180,10 @@ Y_MARGIN = 0.08
 
 
 def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
-    """Count a point in `drawn`; return a shift right (1/72 inch) that keeps points at one amount apart."""
+    """Count a point in `drawn` and return its shift to the right in 1/72 inch.
+
+    The shifts separate points at the same amount.
+    """
     drawn[point.x] += 1
     return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
 

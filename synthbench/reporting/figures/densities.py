@@ -207,7 +207,10 @@ def _grid(found: Densities) -> Grid:
 
 
 def _bin_notes(found: Densities) -> list[str]:
-    """Return a note on the bins of the divergences, and on panels with other bins; [] without a reference."""
+    """Return a note on the bins of the divergences; [] without a reference.
+
+    The note names the panels that have a bin for each score of the reference.
+    """
     titles: dict[int, list[str]] = {}
     for panel in found.panels:
         if panel.reference:
@@ -257,7 +260,10 @@ def _cut_off(found: Densities) -> list[str]:
 
 
 def _widened(found: Densities) -> str:
-    """Name the sets whose kernels are widened to a bin of the stored scores, since Scott's are narrower."""
+    """Return text that names the sets with widened kernels; "" if there are none.
+
+    Scott's rule makes their kernels narrower than a bin of the stored scores.
+    """
     names = dict.fromkeys(
         each.label
         for panel in found.panels

@@ -54,13 +54,17 @@ class EarlyDev:
 
 @dataclass(frozen=True)
 class EarlyDevs:
-    """The rows with three or more seeds and several dev scores each; `left_out` names the other rows."""
+    """The rows with three or more seeds and several dev scores each; `left_out` names the other rows.
+
+    `uneven` names the rows left out since fewer than three seeds have a defined dev score at every step.
+    """
 
     name: ClassVar = "early_dev"
     title: ClassVar = "Early dev scores"
     caption: str
     rows: tuple[EarlyDev, ...]
     left_out: tuple[str, ...]
+    uneven: tuple[str, ...]
     notes: tuple[str, ...]
 
     @cached_property
@@ -118,8 +122,8 @@ class EarlyDevs:
 def early_dev(analysis: Analysis) -> EarlyDevs | None:
     """Return the correlations that `table.figures.early_dev` asks for; None if unset or if no row has any.
 
-    Seeds with an undefined dev score do not count. Rows with seed optimisation have no correlations: of the
-    trainings of a seed, only the best on dev was finished.
+    A seed counts only if it has a defined dev score at every step at which any seed of its row has a score.
+    Rows with seed optimisation have no correlations, since only the best training of each seed was finished.
     """
     if not analysis.options.figures.early_dev:
         return None
@@ -131,8 +135,9 @@ def early_dev(analysis: Analysis) -> EarlyDevs | None:
         for (key, (num_seeds, points)), name in zip(found.items(), names, strict=True)
     )
     caption = f"How early dev scores rank the seeds: {result.description or result.experiment}"
-    left_out = tuple(key.label for key in keys if key not in found)
-    return EarlyDevs(caption, rows, left_out, notes_without_scores(analysis)) if rows else None
+    uneven = tuple(key.label for key in keys if key not in found and _is_uneven(keys[key]))
+    left_out = tuple(key.label for key in keys if key not in found and key.label not in uneven)
+    return EarlyDevs(caption, rows, left_out, uneven, notes_without_scores(analysis)) if rows else None
 
 
 def _names(keys: Sequence[RowKey]) -> list[str]:
@@ -152,6 +157,15 @@ def _points(runs: Sequence[RunResult]) -> tuple[int, tuple[EarlyPoint, ...]] | N
         EarlyPoint(step, step / steps[-1], _correlation([scores[step] for scores in curves], end))
         for step in steps
     )
+
+
+def _is_uneven(runs: Sequence[RunResult]) -> bool:
+    """Return whether enough seeds have several dev scores each, without seed optimisation.
+
+    If such a row has no correlations, too few of its seeds have a defined dev score at every step.
+    """
+    curves = [scores for run in runs if len(scores := _dev_scores(run)) > 1]
+    return len(curves) >= FEWEST_SEEDS and not any(run.num_starts > 1 for run in runs)
 
 
 def _dev_scores(run: RunResult) -> dict[int, float]:
@@ -206,6 +220,9 @@ def _notes(found: EarlyDevs) -> list[str]:
     if found.left_out:
         why = "fewer than three seeds, no early dev scores, or seed optimisation"
         notes.append(f"Left out ({why}): {', '.join(found.left_out)}.")
+    if found.uneven:
+        why = "fewer than three seeds with a defined dev score at every step of the row"
+        notes.append(f"Left out ({why}): {', '.join(found.uneven)}.")
     return notes
 
 

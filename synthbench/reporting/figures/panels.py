@@ -79,7 +79,10 @@ def draw_point(axes: "Axes", at: tuple[float, Cell], of_line: Look, line_width: 
 
 
 def score_range(cells: Iterable[Cell], margin: float) -> tuple[float, float]:
-    """Return the range of all intervals, widened at each end by `margin` x its width, at least 0.5 points."""
+    """Return the range of all intervals with room at each end.
+
+    The room is `margin` x the range's width, and at least 0.5 points.
+    """
     ends = [cell.mean + sign * (cell.half_width or 0.0) for cell in cells for sign in (-1, 1)] or [0.0]
     room = max(margin * (max(ends) - min(ends)), 0.5)
     return min(ends) - room, max(ends) + room
@@ -109,7 +112,7 @@ def panels_figure(
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure with a legend of `handles`, and its empty panels; call it within `figure_style`.
 
-    A figure with one panel in a line is as wide as a paper's column, with three as wide as the paper's text.
+    With one panel across, the figure is as wide as a paper's column; with three, as wide as the paper's text.
     `height` is that of a panel in inches; above PANEL_HEIGHT the figure is always as wide as the text.
     """
     from matplotlib.figure import Figure
@@ -263,7 +266,7 @@ def _labels(amounts: Sequence[float], positions: Sequence[float]) -> list[str]:
 
 
 def _amount_text(amount: float) -> str:
-    """Return an amount with at most four digits, from 10,000 on in thousands."""
+    """Return an amount as rounded text, from 10,000 on in thousands, such as "12.3k"."""
     if amount < 10_000:
         return f"{amount:,.0f}" if amount == round(amount) else f"{amount:.4g}"
-    return f"{amount / 1000:.3g}k" if amount < 1_000_000 else f"{amount / 1000:,.0f}k"
+    return f"{amount / 1000:.3g}k" if amount < 999_500 else f"{amount / 1000:,.0f}k"

@@ -33,7 +33,7 @@ class Measurement:
         return frozenset((self.label, *column_names(self.coordinates, self.task)))
 
     def runs(self, runs: Sequence[RunResult]) -> Runs:
-        """Return those of these runs that have the measurement's coordinates."""
+        """Return the runs that have the measurement's coordinates."""
         return tuple(
             run for run in runs if all(run.axes.get(axis) == value for axis, value in self.coordinates)
         )

@@ -93,7 +93,7 @@ def _notes(audited: "Audit") -> Iterator[str]:
 
 
 def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid:
-    """Return a paper's shares in our order; labels that only the paper has come last."""
+    """Return a paper's shares in our order; labels found only in the paper come last."""
     theirs = published.cells
     rows = [
         *(row for row in confusion.rows if row in theirs),

@@ -7,7 +7,7 @@ from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.model.verdicts import STAR, adjustment, signed, tests, why_unknown
-from synthbench.statistics.differences import Difference, SeedScores, interval_half_width
+from synthbench.statistics.differences import ROUNDING, Difference, SeedScores, interval_half_width
 from synthbench.statistics.families import Simultaneous
 
 WHOLE_SCALE = 1.0
@@ -68,7 +68,7 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _families(analysis: Analysis) -> Iterator[str]:
-    """Explain the stars, the columns "family", and what is not tested."""
+    """Yield notes that explain the stars, the columns "family", and what is not tested."""
     decisions = analysis.decisions
     compared = [each for column in analysis.comparisons for each in column.comparisons]
     if any(each.finding for each in compared):
@@ -90,7 +90,7 @@ def _families(analysis: Analysis) -> Iterator[str]:
 
 
 def _items_text(analysis: Analysis) -> str:
-    """Say, for a note, which test items are assumed to have dependent errors."""
+    """Return words for a note: which test items are assumed to have dependent errors."""
     if any(each.is_of_earlier_version for each in analysis.result.item_noise):
         return "items are taken as independent, since the result is of an earlier version"
     if any(each.lacks_sentences for each in analysis.result.item_noise):
@@ -99,7 +99,7 @@ def _items_text(analysis: Analysis) -> str:
 
 
 def _meanings(columns: Sequence[ColumnComparisons], items: str) -> Iterator[str]:
-    """Explain the grids' columns that have values, and say why some intervals are missing."""
+    """Yield notes that explain the grids' columns with values, and why some intervals are missing."""
     comparisons = [each for column in columns for each in column.comparisons]
     over_seeds = [each for each in comparisons if each.over_seeds]
     over_items = [each for each in comparisons if each.over_items]
@@ -243,7 +243,7 @@ def _csv_line(column: ColumnComparisons, comparison: Comparison) -> list[str]:
 def _csv_mean(sample: SeedScores) -> list[str]:
     """Return the mean and the limits of its 95 % interval over seeds, if any."""
     spread = sample.standard_deviation
-    if spread is None:
+    if spread is None or spread <= ROUNDING:
         return [f"{100 * sample.mean:.6f}", "", ""]
     reach = interval_half_width(spread, sample.num_seeds)
     return [f"{100 * value:.6f}" for value in (sample.mean, sample.mean - reach, sample.mean + reach)]

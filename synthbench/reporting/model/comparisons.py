@@ -32,9 +32,9 @@ class Comparison:
     """One row minus its baseline in one column; scores in [-1, 1] or [0, 1].
 
     `over_seeds` generalises to other seeds on the same test items, `over_items` also to other test items;
-    None if that noise is unknown. `by_components` takes all items linked by a chain of shared sentences
-    as dependent. `refusal` says why the rows can't be compared. `finding` is the difference with p value and
-    interval adjusted for the family; None if the comparison is not tested.
+    None if that noise is unknown. `by_components` is `over_items` if the errors of all items linked by
+    a chain of shared sentences depend on each other. `refusal` says why the rows can't be compared. `finding`
+    is the difference with p value and interval adjusted for the family; None if the comparison is not tested.
     """
 
     row: RowKey
@@ -122,8 +122,9 @@ def compare(
 
 
 def pairs_with_baselines(rows: Rows, wanted: Mapping[str, Sequence[str]]) -> tuple[Pair, ...]:
-    """Return (row, baseline) pairs; a baseline is at the row's point of the grid, or for all points.
+    """Return (row, baseline) pairs.
 
+    The baseline is at the row's point of the grid or, if the baseline has no row there, outside the grid.
     `wanted` maps each baseline to the variants compared with it, () for all.
     """
     points = _points(rows)

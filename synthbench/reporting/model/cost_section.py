@@ -84,9 +84,9 @@ def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
 
 
 def _total(costs: Sequence[CostResult]) -> CostResult:
-    """Return the sum; the number of records is the last stage's, since it uses the output of all others.
+    """Return the sum of stages' costs; the number of records is the last stage's.
 
-    Several LLMs are named together: "small and large".
+    The last stage uses the output of all others. Several LLMs are named together: "small and large".
     """
     summed = ("num_requests", "prompt_tokens", "completion_tokens", "usd", "in_doubt_usd", *COUNTS)
     sums = {name: sum(getattr(cost, name) for cost in costs) for name in summed}
@@ -120,13 +120,16 @@ def _published(analysis: Analysis) -> dict[str, tuple[str, ...]]:
 
 
 def _by_llm(costs: Sequence[CostResult]) -> Iterator[str]:
-    """Yield the cost of each LLM and the total, if there are several LLMs."""
+    """Yield the cost of each LLM and the total of those with known prices, if there are several LLMs."""
     names = dict.fromkeys(cost.llm for cost in costs)
-    if len(names) < 2:
+    unpriced = {cost.llm for cost in costs if not cost.is_priced}
+    spent = {
+        name: sum(cost.usd for cost in costs if cost.llm == name) for name in names if name not in unpriced
+    }
+    if len(names) < 2 or not spent:
         return
-    spent = {name: sum(cost.usd for cost in costs if cost.llm == name) for name in names}
-    each = ", ".join(f"{name} {usd:.4f}" for name, usd in spent.items())
-    yield f"US dollars by LLM: {each}; in all {sum(spent.values()):.4f}."
+    each = ", ".join(f"{name} {spent[name]:.4f}" if name in spent else f"{name} {MISSING}" for name in names)
+    yield f"US dollars by LLM: {each}; {'of the priced' if unpriced else 'in all'} {sum(spent.values()):.4f}."
 
 
 def _usage(costs: Sequence[CostResult]) -> Iterator[str]:

@@ -85,8 +85,9 @@ def decide(
 ) -> Decisions:
     """Assign comparisons to families and test each family; `pairs` has all pairs of rows, for the best row.
 
-    The family "below" has the comparisons on single test sets of primary averages. They are tested together;
-    a finding is kept only if the same rows differ significantly in a primary average with this test set.
+    The family "below" has the comparisons on single test sets that primary averages include. They are tested
+    together; a finding is kept only if the same rows differ significantly in a primary average that includes
+    the test set.
     """
     primary = primary_columns(columns, options)
     averages = {each: {part.measurements[0] for part in each.parts} for each in primary if each.parts}
@@ -106,7 +107,7 @@ def decide(
     lower, of_below = _findings(in_families, "below", items)
 
     def has_passed(place: _Place) -> bool:
-        """Return whether the comparison is significant on a primary average of this test set."""
+        """Return whether the comparison is significant on a primary average that includes its test set."""
         source, pair = place
         return any(
             source.measurements[0] in parts and (found := tested.get((average, pair))) and found.is_real
@@ -124,7 +125,8 @@ def decide(
 def best_rows(decisions: Decisions) -> Iterator[tuple[ColumnSource, Coordinates, RowKey | None]]:
     """Yield (column, point of the grid, best row) if `table.best` asks for the best row.
 
-    The best row is significantly above every other row; None if no row is.
+    The best row is significantly above every other row at its point; None if no row is. Rows outside the
+    grid are compared with each other only.
     """
     for column in decisions.best:
         points: dict[object, list[Comparison]] = {}
@@ -179,7 +181,7 @@ def _with_findings(
 def _findings(
     columns: Sequence[ColumnComparisons], family: Family, items: ItemErrors
 ) -> tuple[Mapping[_Place, Simultaneous], TestedFamily]:
-    """Test all comparisons of a family that have any known noise.
+    """Return the findings of a family's comparisons with known noise, and how they were tested.
 
     Correlations are known within a block (a column at one point of the grid); blocks count as independent.
     """
@@ -200,8 +202,8 @@ def _findings(
 def _correlations(source: ColumnSource, block: Sequence[Comparison], items: ItemErrors) -> "Matrix | None":
     """Return the correlations of comparisons at one point of the grid; None if they are unknown.
 
-    Under Welch's test, two comparisons with a common row share this row's noise over seeds. Paired
-    differences have an unknown covariance.
+    Under Welch's test, two comparisons with a common row share this row's noise over seeds. For paired
+    differences the result is None, since their covariance is unknown.
     """
     import numpy as np
 

@@ -42,7 +42,7 @@ def methods(result: ExperimentResult) -> Iterator[str]:
 
 
 def asked_llms(result: ExperimentResult) -> Iterator[str]:
-    """Name the LLMs of each row, if there are several and the rows' names do not show them."""
+    """Yield a note that names each row's LLMs, if there are several and the rows' names do not show them."""
     asked: dict[RowKey, dict[str, None]] = {}
     for run in result.runs:
         names = [name for dataset in run.datasets for name in dataset.llm.split(" and ") if name]
@@ -90,7 +90,7 @@ def unfinished(result: ExperimentResult) -> Iterator[str]:
 
 
 def incomplete(result: ExperimentResult) -> Iterator[str]:
-    """Say in one short line that results are missing."""
+    """Yield one short line if results are missing; it counts what failed and what is pending."""
     counts = {"failed": len(result.failures), "pending": len(result.pending)}
     texts = [f"{count} {what}" for what, count in counts.items() if count]
     if texts:

@@ -81,7 +81,10 @@ class Forest:
         )
 
     def cut(self, most: int) -> "Forest":
-        """Return the plot with at most `most` labels; significant, then large differences are kept."""
+        """Return the plot with at most `most` labels, but at least one difference.
+
+        Drops the smallest differences that are not significant, then the smallest significant ones.
+        """
         found = self
         while len(found.labels) > most and len(found.lines) > 1:
             least = min(found.lines, key=lambda each: (bool(each.direction), abs(each.value)))

@@ -22,7 +22,7 @@ PairInColumn = tuple[Axes, frozenset[tuple[str, str, Axes]], frozenset[str]]
 class ItemErrors:
     """Looks up the noise that the choice of test items adds to each comparison of a result.
 
-    Rows are compared at the same point of the grid, or with a row that is shown once for all points.
+    Rows are compared at the same point of the grid, or with a row that is the same at all points.
     """
 
     def __init__(self, known: Sequence[ItemNoise], others: Set[PairInColumn] = frozenset()) -> None:
@@ -87,7 +87,7 @@ def independent_items(known: Sequence[ItemNoise]) -> Iterator[str]:
 
 
 def _point(row: RowKey, other: RowKey) -> Mapping[str, str]:
-    """Return the point of the grid of two rows; a row shown once for all points has no coordinates."""
+    """Return the coordinates of `row`, else of `other`: a row that is the same at all points has none."""
     return dict(row.axes or other.axes)
 
 
@@ -106,7 +106,7 @@ def _measured(noise: ItemNoise) -> frozenset[tuple[str, str, Axes]]:
 
 
 def one_set(task: str, evaluator: str) -> frozenset[tuple[str, str, Axes]]:
-    """Return the measurements of a column with one test set: a set of one (test set, evaluator, axes)."""
+    """Return {(test set, evaluator, no axes)}: the key of the scores of a single test set."""
     return frozenset({(task, evaluator, _axes(()))})
 
 

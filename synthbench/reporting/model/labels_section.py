@@ -1,4 +1,4 @@
-"""The report's section on labellers: agreement of their labels with gold, biases, and costs."""
+"""The report's section on labellers: their biases and costs, and how well their labels agree with gold."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -1,8 +1,9 @@
 """Notes on the table of scores: all of them, those below the table, and those below its figures."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import (
     asked_llms,
@@ -21,6 +22,7 @@ from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.model.verdicts import bold, rule, untested
 from synthbench.reporting.model.what_varies import what_varies
 from synthbench.reporting.model.world_warning import world_warning
+from synthbench.reporting.results import TaskScores
 
 CHOSEN_SEED = "train.seed"
 NOT_SCORED = f"{MISSING} Not scored."
@@ -43,7 +45,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_seed_optimization(analysis),
         *_averages(table, analysis),
         *_items(table),
-        *_not_comparable(table),
+        *_not_comparable(table, analysis),
         *_marks(table),
         *_undefined(analysis),
         *published_notes(table, are_wanted=bool(result.published)),
@@ -61,9 +63,9 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]:
-    """Return at most three notes to print below the table, as sentences: how to read cells, claims, warnings.
+    """Return at most three notes to print below the table, each as sentences: on cells, claims, warnings.
 
-    A sentence that `table_notes` also has is worded the same in both.
+    If a sentence is also in `table_notes`, the wording is the same.
     """
     reading = (*_metrics(table), *_cells_note(table, analysis), *_marks(table), *published_legend(table))
     beware = (*_beware(table, analysis), *registration_line(analysis.result.registration))
@@ -84,7 +86,7 @@ def _beware(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *world_warning(result),
         *incomplete(result),
         *overridden(result),
-        *_not_comparable(table),
+        *_not_comparable(table, analysis),
         *_undefined(analysis),
         *seen_notes(result),
     )
@@ -99,7 +101,7 @@ def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
     """Return the notes that cast doubt on scores, except failures."""
     return (
         *_one_seed(table, analysis),
-        *_not_comparable(table),
+        *_not_comparable(table, analysis),
         *_undefined(analysis),
         *_not_found(analysis),
         *flat_labels(analysis.result),
@@ -223,34 +225,42 @@ def _items(table: Table) -> Iterator[str]:
     counts = [
         f"{column.title} {texts[0]}"
         for index, column in enumerate(table.columns)
-        if not column.is_average and len(texts := _item_counts(table, index)) == 1
+        if not column.is_average and len(texts := _item_counts(table.cells(index))) == 1
     ]
     if counts:
         yield f"Items scored: {', '.join(counts)}."
 
 
-def _item_counts(table: Table, index: int) -> list[str]:
-    """Return the distinct numbers of items in a column's cells: "1379", or "1370 (9 dropped as leaks)"."""
-    counts = dict.fromkeys((cell.num_items, cell.num_dropped) for cell in table.cells(index))
+def _item_counts(scored: Iterable[Cell | TaskScores]) -> list[str]:
+    """Return the distinct numbers of items: "1379", or "1370 (9 dropped as leaks)"."""
+    counts = dict.fromkeys((each.num_items, each.num_dropped) for each in scored)
     return [f"{items} ({dropped} dropped as leaks)" if dropped else f"{items}" for items, dropped in counts]
 
 
-def _not_comparable(table: Table) -> Iterator[str]:
-    """Name the columns whose rows were scored on different numbers of items or by different metrics."""
-    for index, column in enumerate(table.columns):
-        texts = _item_counts(table, index)
-        if not column.is_average and len(texts) > 1:
-            yield f"{column.title}: rows are not comparable: scored on {' and '.join(texts)} items."
-        if not column.is_average and len(column.metrics) > 1:
-            yield f"{column.title}: rows are not comparable: their metrics differ ({column.metric_title})."
+def _not_comparable(table: Table, analysis: Analysis) -> Iterator[str]:
+    """Name the test sets, also of averages, whose rows differ in their number of items or their metrics."""
+    for measurement in _shown(analysis):
+        of_rows = (measurement.scores(analysis.rows[row.key]) for row in table.rows)
+        texts = _item_counts(scores[0] for scores in of_rows if scores)
+        if len(texts) > 1:
+            yield f"{measurement.label}: rows are not comparable: scored on {' and '.join(texts)} items."
+        scores = measurement.scores(analysis.result.runs)
+        metrics = {each.main_score: each.title or each.main_score for each in scores}
+        if len(metrics) > 1:
+            titles = "; ".join(dict.fromkeys(metrics.values()))
+            yield f"{measurement.label}: rows are not comparable: their metrics differ ({titles})."
+
+
+def _shown(analysis: Analysis) -> Iterable[Measurement]:
+    """Return the test sets of all columns, each once."""
+    return dict.fromkeys(one for column in analysis.columns for one in column.measurements)
 
 
 def _undefined(analysis: Analysis) -> Iterator[str]:
     """Name the scores that are NaN, since a mean over the other seeds would hide them."""
     seeds: dict[str, list[str]] = {}
-    shown = dict.fromkeys(one for column in analysis.columns for one in column.measurements)
     for key, runs in analysis.rows.items():
-        for measurement in shown:
+        for measurement in _shown(analysis):
             for run in runs:
                 if any(math.isnan(each.scores[each.main_score]) for each in measurement.scores((run,))):
                     seeds.setdefault(f"{key.label} on {measurement.label}", []).append(str(run.seed))

@@ -99,7 +99,7 @@ def _refusal(value: PublishedValue, measured: _MeasuredCell) -> str:
 
 
 def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[MeasurementDifference]:
-    """Yield how our measurement differs from the paper's, skipping conditions that our result lacks."""
+    """Yield how our measurement differs from the paper's; unknown models and settings are skipped."""
     # Overrides that left these runs unchanged affected only other rows.
     changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
     if changes and not all(run.is_of_file for run in measured.runs):
@@ -164,7 +164,10 @@ def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str
 def _differences_of_parts(
     parts: Mapping[str, Sequence[MeasurementDifference]], own: Sequence[MeasurementDifference]
 ) -> Iterator[MeasurementDifference]:
-    """Yield the column differences of an average's test sets, `parts` by title, that `own` does not have."""
+    """Yield differences of columns that an average's test sets have, and the average itself has not.
+
+    `parts`: each test set's differences, by the set's title. `own`: the average's differences.
+    """
     titles: dict[str, list[str]] = {}
     for title, found in parts.items():
         for difference in found:
@@ -209,7 +212,10 @@ def published_legend(table: Table) -> Iterator[str]:
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
-    """Yield a text per difference in rows, naming the rows unless all differ; then one on all columns."""
+    """Yield a text for each difference of rows, then one text for all differences of columns.
+
+    A text names the rows that differ, unless all rows differ.
+    """
     columns: dict[str, None] = {}
     for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
         having = [each for each in shown if difference in each[2].differences]
@@ -236,7 +242,7 @@ def amount_notes(analysis: Analysis) -> Iterator[str]:
                 here = source.measurements[0].runs(runs)
                 counts = [data.num_records for run in here for data in run.datasets if data.part == part]
                 if counts:
-                    text = f"{source.column.title} {round(fmean(counts)):,} ({amount:,})"
+                    text = f"{source.column.title} {round(fmean(counts)):,} ({amount})"
                     texts.setdefault(part, []).append(text)
         for part, of_part in texts.items():
             yield f"Number of records of {part}, published in brackets: {key.label}: {', '.join(of_part)}."
@@ -244,9 +250,9 @@ def amount_notes(analysis: Analysis) -> Iterator[str]:
 
 def _published_amounts(
     values: Sequence[PublishedValue], wanted: tuple[str | None, str]
-) -> Iterator[tuple[str, int]]:
+) -> Iterator[tuple[str, str]]:
     """Yield (part of the data, published number of records) for the row and column `wanted`."""
     for value in values:
         column, mark, part = value.column.partition(PART_MARK)
         if value.metric == "count" and mark and (value.row, column) == wanted:
-            yield part, int(value.value)
+            yield part, f"{int(value.value):,}" if value.value.isdecimal() else value.value

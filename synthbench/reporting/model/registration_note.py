@@ -84,7 +84,7 @@ def _declared(earlier: Earlier) -> str:
 
 
 def _cut(texts: Iterable[str], number: int = 0) -> list[str]:
-    """Return the first texts, shortened, then "N more"; `number` is the total if `texts` has only some."""
+    """Return the first texts, shortened, then "N more"; `number` is the full count if `texts` lacks some."""
     listed = [text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…" for text in texts]
     more = max(number, len(listed)) - MOST_NAMED
     return [*listed[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]

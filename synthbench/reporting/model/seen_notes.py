@@ -33,7 +33,7 @@ def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str
 
 
 def _named(seen: Iterable[SeenData], *, is_test: bool) -> str:
-    """Name sources or test sets with data sets: "Quora (Quora question pairs), nli (SNLI, MultiNLI)"."""
+    """Name the test sets if `is_test`, else the sources, each with its data sets: "nli (SNLI, MultiNLI)"."""
     sets: dict[str, list[str]] = {}
     for each in seen:
         if each.is_test is is_test:

@@ -8,8 +8,9 @@ from synthbench.reporting.results import RunResult
 def share_draws(runs: Sequence[RunResult], others: Sequence[RunResult]) -> bool:
     """Return whether seeds redraw data of both rows, so that their scores go up and down together.
 
-    True if the rows have two or more common seeds, and at each of these seeds both rows' data come from
-    a stage that no other common seed uses. Neither equal seeds nor a draw made once for all seeds pair rows.
+    True if the rows have two or more common seeds, and at each of these seeds both rows use a data stage
+    that neither row uses at another of these seeds. Equal seeds alone do not pair rows. Nor does a draw made
+    once for all seeds.
     """
     ours, theirs = _stages_by_seed(runs), _stages_by_seed(others)
     shared = {seed: ours[seed] & theirs[seed] for seed in ours.keys() & theirs.keys()}

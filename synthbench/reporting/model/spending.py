@@ -15,6 +15,7 @@ _ELSEWHERE = "another stage paid for its LLM's answers"
 _UNKNOWN = "its LLM's requests were not recorded"
 _NO_START = "the row that it starts from is not in this result"
 _UNPRICED = "no price is known; set `llm.price`"
+_CLEANED = "the store no longer has its priced source"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class RowSpending:
 def spending(
     result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
 ) -> RowSpending:
-    """Return the total cost of a seed's runs, as a mean over seeds; `runs` must not be empty.
+    """Return the cost of a row's runs, summed per seed and averaged over seeds; `runs` must not be empty.
 
     `hour_usd`: price of an hour of computing in US dollars, used only for the total of all costs.
     """
@@ -44,12 +45,13 @@ def spending(
 def _starts(result: ExperimentResult, run: RunResult) -> Iterator[RunResult | None]:
     """Yield the chain of runs whose models a run's training starts from, nearest first.
 
-    The chain ends with None if the next run is not in this result.
+    The row that a run starts from may have fewer axes than the run. The chain ends with None if the next run
+    is not in this result.
     """
     name = run.parameters.get("train.starts_from")
     if not name:
         return
-    of_row = [each for each in result.runs if each.variant == name and each.axes == run.axes]
+    of_row = [each for each in result.runs if each.variant == name and each.axes.items() <= run.axes.items()]
     first = next((each for each in of_row if each.seed == run.seed or not each.is_seeded), None)
     yield first
     if first is not None:
@@ -70,7 +72,8 @@ def _spent(
         return _asked(result, runs, kind)
     paid = _asked(result, runs, "dollars")
     if paid.amount is not None:
-        paid = RowSpending(paid.amount + _records_usd(runs, result.table.get(RECORD_USD, {})))
+        records = _records_usd(runs, result.table.get(RECORD_USD, {}))
+        paid = RowSpending(None, _CLEANED) if records is None else RowSpending(paid.amount + records)
     if kind == "dollars" or paid.amount is None:
         return paid
     if computed.amount is None:
@@ -78,13 +81,13 @@ def _spent(
     return RowSpending(paid.amount + computed.amount / 3600 * hour_usd)
 
 
-def _records_usd(runs: Sequence[RunResult], prices: Mapping[str, float]) -> float:
+def _records_usd(runs: Sequence[RunResult], prices: Mapping[str, float]) -> float | None:
     """Return the US dollars paid for records of sources with a price, counting each source once.
 
-    Includes the records that prepare steps dropped.
+    Includes the records that prepare steps dropped. None if a priced source's number of records is unknown.
     """
     read = {
-        source.stage: (_source_name(source), source.num_records or 0)
+        source.stage: (_source_name(source), source.num_records)
         for run in runs
         for data in run.datasets
         for source in data.made_of
@@ -96,8 +99,10 @@ def _records_usd(runs: Sequence[RunResult], prices: Mapping[str, float]) -> floa
         for data in run.datasets
         if not data.made_of
     }
-    each: list[float] = [number * prices.get(name, 0.0) for name, number in {**read, **unprepared}.values()]
-    return sum(each)
+    priced = [(number, prices[name]) for name, number in {**read, **unprepared}.values() if name in prices]
+    if any(number is None for number, _ in priced):
+        return None
+    return sum((number or 0) * usd for number, usd in priced)
 
 
 def _source_name(source: Ingredient) -> str:
@@ -127,7 +132,10 @@ def _asked(result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind) 
 
 
 def _costs(result: ExperimentResult, runs: Sequence[RunResult]) -> list[CostResult]:
-    """Return the LLM costs of the runs' data, each stage once; a cost may name a row with its seed."""
+    """Return the LLM costs of the runs' data, each stage once.
+
+    The `rows` of a cost are labels, such as "dino", or labels with a seed: "dino seed 3".
+    """
     names = set[str]()
     for run in runs:
         label = row_of(run).label

@@ -209,8 +209,8 @@ class Table:
     """The table of scores; `num_seeds` is the number of seeds that most cells have.
 
     `first_notes` stand below the table: at most three notes on how to read cells, claims and warnings.
-    `figure_notes` are for figures of the table, which show intervals instead of ± and bold. `shows` has
-    (row, description).
+    `figure_notes` are for figures of the table, which show intervals instead of ± and bold. `shows`
+    describes rows, as (row, description).
     """
 
     name: str

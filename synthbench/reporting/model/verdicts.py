@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from synthbench.base.listing import listed
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import Comparison
-from synthbench.reporting.model.decisions import TestedFamily, best_rows, is_named
+from synthbench.reporting.model.decisions import TestedFamily, best_rows, is_named, primary_columns
 from synthbench.reporting.model.table import Column, RowKey
 
 STAR = "*"
 NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary"
 NOTHING_TO_COMPARE = "No row has a score beside that of its baseline, so nothing is primary"
+NO_AVERAGE = "No row has a score on {} beside that of its baseline, so nothing is primary"
 NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing is primary"
 
 
@@ -93,16 +94,27 @@ def _tested(analysis: Analysis) -> list[tuple[Column, Comparison]]:
 
 
 def _why_nothing_is_primary(analysis: Analysis) -> str:
-    """Say why no primary comparison is tested, and whether nothing else, such as a best row, is claimed."""
+    """Say why no primary comparison is tested; if best rows are not tested, also that nothing is claimed."""
     claims_best = analysis.decisions.pairs.number > 0
     untested = [each for _, each in analysis.decisions.of("primary")]
     if not untested:
-        no_comparison = NOTHING_TO_COMPARE if analysis.compared else NO_BASELINE
-        why = NO_PRIMARY if analysis.comparisons else no_comparison
-        return f"{why}{'' if claims_best else ' and nothing is claimed'}."
+        return f"{_why_no_primary(analysis)}{'' if claims_best else ' and nothing is claimed'}."
     reasons = ("rows can't be compared" if each.refusal else why_unknown(each) for each in untested)
     why = "; ".join(dict.fromkeys(reasons))
     return f"{'No primary comparison is tested' if claims_best else 'Nothing is claimed'}: {why}."
+
+
+def _why_no_primary(analysis: Analysis) -> str:
+    """Say why there is no primary comparison, tested or not."""
+    options = analysis.options
+    if not analysis.compared:
+        return NO_BASELINE
+    if not analysis.comparisons:
+        return NOTHING_TO_COMPARE
+    if options.primary is not None or options.family is not None:
+        return NO_PRIMARY
+    averages = listed(each.column.title for each in primary_columns(analysis.columns, options))
+    return NO_AVERAGE.format(averages)
 
 
 def interval_text(comparison: Comparison, decimals: int) -> str:
@@ -153,11 +165,15 @@ def adjustment(family: TestedFamily) -> str:
 
 
 def best_row_sentences(analysis: Analysis) -> Iterator[str]:
-    """Say for each column and point of the grid which row, if any, is best, if `table.best` asks."""
+    """Say for each column and point of the grid which row is best, if any; empty without `table.best`."""
+    rows = [key for key in analysis.rows if key.variant not in analysis.options.ceiling]
     for source, axes, row in best_rows(analysis.decisions) if analysis.decisions.pairs.number else ():
+        # Rows shown once for all points are compared with each other only.
+        apart = listed(dict.fromkeys(key.variant for key in rows if bool(key.axes) != bool(axes)))
         where = RowKey(f"on {source.column.title}", axes).title
         name = f"{row.variant} is" if row else "no row is"
-        yield f"Best row {where}: {name} significantly above every other."
+        compared = f" (not compared with {apart})" if apart else ""
+        yield f"Best row {where}: {name} significantly above every other{compared}."
 
 
 def why_unknown(comparison: Comparison) -> str:

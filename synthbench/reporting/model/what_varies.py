@@ -40,7 +40,7 @@ def what_varies(result: ExperimentResult, rows: Rows, measure: str = "±") -> It
 
 
 def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
-    """Return each draw's rows by how they drew: anew per seed, with the same random numbers, or once.
+    """Return, by draw, which rows made it anew per seed, with the same random numbers, or only once.
 
     Inferred from what differs between the seeds of a row. Rows with one seed are skipped. Data that are equal
     for all seeds count as drawn once.

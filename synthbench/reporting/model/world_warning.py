@@ -34,6 +34,6 @@ def _is_simulated(data: DatasetSummary) -> bool:
 
 
 def _reads_files(data: DatasetSummary) -> bool:
-    """Return whether the data are made of texts that the generated world may not have written."""
+    """Return whether the data have a source outside the generated world."""
     sources = [each for each in data.made_of if each.kind == "source"]
     return any(name != NAME for each in sources for name, _ in each.revisions)

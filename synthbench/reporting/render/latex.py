@@ -33,7 +33,7 @@ PADDING = 8.0
 
 
 def latex_table(table: Table, analysis: Analysis) -> str:
-    """Return the table of scores as floats for \\input, each one column or the whole page wide."""
+    """Return the table of scores for \\input, as floats that are as wide as one column or as the page."""
     floats = floats_of(analysis)
     lines = [ORIGIN, _pointer(floats), MACRO]
     return "\n".join([*lines, *floats.lines(table.caption, _table_parts(table), table.first_notes)]) + "\n"

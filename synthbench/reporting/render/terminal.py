@@ -179,8 +179,8 @@ def terminal_report(report: Report, console: "Console", *, fits: bool = False) -
     from rich.console import Group
     from rich.text import Text
 
-    first, *others = map(terminal_section, _printed(report))
-    whole = Group(first, *(piece for part in others for piece in (Text(""), part)))
+    parts = [piece for each in _printed(report) for piece in (Text(""), terminal_section(each))]
+    whole = Group(*parts[1:])
     return Shown(whole, console.measure(whole).maximum)
 
 
@@ -237,8 +237,9 @@ def notes_of(report: Report) -> Notes:
         num_warnings = len(warnings(table, report.analysis))
     else:
         num_warnings = len(list(flat_labels(report.result)))
-        first = _printed(report)[0]
-        file, number = f"{first.name}.md", len(first.first_notes)
+        file, number = NOTES, 0
+        for first in _printed(report)[:1]:
+            file, number = f"{first.name}.md", len(first.first_notes)
     if report.further_notes:
         file, number = NOTES, sum(map(len, report.further_notes.values()))
     counts = {

@@ -150,10 +150,10 @@ def build_cross_encoder(
 ) -> None:
     """Train `encoder`, with one more layer, to tell in which slots two sentences agree, and save it.
 
-    So small a model can't learn to compare sentences from a few hundred gold pairs. Here it learns what large
-    models know from pretraining. Each word learns whether the other sentence has an equivalent; the first
-    token, which scores pairs, learns in which slots the sentences agree. The weight of each slot is still to
-    be learnt from gold.
+    A model this small can't learn to compare sentences from a few hundred gold pairs. Here it learns what
+    large models know from pretraining. The vector of each word tells whether the other sentence has an
+    equivalent. The vector of the first token, which scores pairs, tells in which slots (places of the
+    pattern) the sentences agree. The weight of each slot is still to be learnt from gold.
     """
     from torch.nn import Linear
     from transformers import AutoTokenizer, RobertaModel, set_seed

@@ -114,7 +114,7 @@ class InstructionDocument:
 
 
 def prompt(label: str, first: str, kind: str = "Task") -> str:
-    """Return the beginning of a document: instruction for `label`, sentence 1, opening of sentence 2."""
+    """Return a document's first word `kind`, instruction for `label`, sentence 1, opening of sentence 2."""
     return f'{kind}: Write two sentences that {INSTRUCTIONS[label]}.\nSentence 1: "{first}"\nSentence 2: "'
 
 

@@ -9,9 +9,9 @@ is negated. Weights:
 
 A slot that neither event fills has no weight. A slot that only one event fills has the similarity `MISSING`
 (0.5): one event omits something, but nothing contradicts. Different objects or actions are more similar
-within one scene (potatoes and carrots) than within one domain, and have 0 across domains. Any two people
-have `SAME_PEOPLE`. Negation costs as much as in SICK, where contradictions have 73 % of the relatedness of
-entailments (train split, relatedness mapped to [0, 1]: 0.65 and 0.89).
+within one scene (potatoes and carrots) than within one domain, and have 0 across domains. Any two people have
+the similarity `SAME_PEOPLE`. Negation costs as much as in SICK, where contradictions have 73 % of the
+relatedness of entailments (train split, relatedness mapped to [0, 1]: 0.65 and 0.89).
 """
 
 from dataclasses import dataclass

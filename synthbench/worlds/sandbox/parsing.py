@@ -120,7 +120,10 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[WordedEvent]:
-    """Yield each event and wording that a match of `form_pattern` may express; `found`: its groups."""
+    """Yield each event and wording that a match of `form_pattern` may express.
+
+    `found` holds the groups of the match.
+    """
     token = next(piece for piece in form.pieces[1::2] if piece in ("act", "acts", "acting", "acted", "noun"))
     choices = product(
         _quantities(form.register, found["quantity"] or ""),

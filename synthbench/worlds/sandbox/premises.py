@@ -43,7 +43,7 @@ class Premises(BaseModel):
         ge=0,
         le=1,
         description="share of pairs with different meanings whose second sentence keeps the first one's "
-        "words where the meanings agree; higher: shared words say less about pairs",
+        "words where the meanings agree; higher: shared words say less about similarity",
     )
     gold_noise: float = Field(
         0.16,

@@ -40,7 +40,7 @@ _DEED = ("agent", "action", "object")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage with its events; `about` is the event that it was made for."""
+    """A passage with its events; `about` is the main event; a second event, if any, is related to it."""
 
     text: str
     about: Event
@@ -74,7 +74,10 @@ def relevance(asked: Event, slot: str, told: Event) -> float:
 
 
 def kept_of(asked: Event, slot: str) -> dict[str, Any]:
-    """Return slot -> value that a passage must state to answer, at least in part, a question about `slot`."""
+    """Return name -> value that a passage's event must share with `asked` to answer at least in part.
+
+    These values include neither the slot asked for, nor circumstances such as place and time.
+    """
     names = ("domain", "is_negative", *(name for name in _DEED if name not in _hidden(slot)))
     return {name: getattr(asked, name) for name in names}
 
@@ -206,5 +209,5 @@ def _query(scope: Scope, text: str, graded: Mapping[str, float]) -> RetrievalTex
 
 
 def _id(kind: str, text: str) -> str:
-    """Return an id of kind and text's hash, so a text has one id in all sources."""
+    """Return an id: the kind and a hash of the text, so a text has the same id in all sources."""
     return f"{kind}/{sha256(text.encode()).hexdigest()[:16]}"

@@ -37,10 +37,14 @@ _TOKEN = re.compile(r"{(\w+)}")
 class Form:
     """One sentence form for events.
 
-    Tokens of the template: agent, object (noun phrases); act, acts, acting, acted (the verb), noun (its noun
-    with preposition); be, do (agreeing with the agent), object_be; place and time (after a blank, may be
-    empty); place_inside (after a blank), place_first and time_first, only for events that have a place or
-    time; not, nt, no (empty in affirmative sentences).
+    Tokens of the template:
+    - agent, object: noun phrases.
+    - act, acts, acting, acted: the verb; noun: the action's noun, with its preposition.
+    - be, do: agree with the agent; object_be: agrees with the object.
+    - place, time: start with a blank, or are empty if the event has none.
+    - place_inside, place_first, time_first: only for events with a place or a time; place_inside starts with
+      a blank.
+    - not, nt, no: the negation; empty in affirmative sentences.
     """
 
     register: Register
@@ -154,9 +158,10 @@ def draw_wording(
     premises: Premises = DEFAULT,
     like: WordedEvent | None = None,
 ) -> Wording:
-    """Draw a form that fits the event, and words; the usual ones with probability `premises.usual_words`.
+    """Draw a form that fits the event, and words for its slots.
 
-    Where the event agrees with `like`, an event already worded in this register, it gets the same words.
+    Form and words are each the usual ones with probability `premises.usual_words`. `like` is an event already
+    worded in this register: its form is kept if it fits, its words where both events agree.
     """
     domain = domains()[event.domain]
     scene = domain.scene(event.object)
@@ -180,7 +185,7 @@ def draw_wording(
 
 
 def tell(event: Event, register: Register, random: Random, but_not: str = "") -> str:
-    """Return a sentence that describes the event; it is not `but_not`, unless 50 draws all give that."""
+    """Return a sentence for the event: the first of 50 drawn that differs from `but_not`, else `but_not`."""
     text = but_not
     for _ in range(_RETELLINGS):
         text = sentence(event, draw_wording(event, register, random))
@@ -204,9 +209,10 @@ def _form(
 
 
 def _words_of(like: WordedEvent, event: Event, options: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the words of `like` for the slots that agree, if they are possible for the event.
+    """Return slot -> word of `like`, where both events have the same value and `options` has the word.
 
-    Two domains may share a concept but not its words, and a form may need a noun instead of a verb.
+    `options` may lack a word: domains may use different words for a concept, and a form may need a noun
+    instead of a verb.
     """
     words = {told: getattr(like.wording, told) for told in options}
     slots = {"quantity": "number"}

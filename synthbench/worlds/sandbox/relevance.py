@@ -26,7 +26,7 @@ def relevance_of(passage: str, question: str) -> float | None:
 
 
 def events_asked_for(question: str, random: Random) -> Iterator[tuple[str, Event]]:
-    """Yield drawn answers to a question: the slot that it asks for, and its event with a value in that slot.
+    """Yield drawn answers to a question, each as the slot asked for and an event with a value in that slot.
 
     Yields nothing if the question is outside the grammar.
     """

@@ -65,10 +65,10 @@ def split_at(percentile: int) -> Split:
 def draw_event(
     names: Sequence[str], random: Random, premises: Premises = DEFAULT, *, besides: str | None = None
 ) -> Event:
-    """Draw an event of one of the named domains, but not `besides`.
+    """Draw an event of one of the domains `names`, other than the domain `besides`.
 
-    With probability `premises.foreign`, the domain is any of the world's but `besides`. Unless
-    `premises.stories` is 0, the event is a variation of a story.
+    With probability `premises.foreign`, the domain is drawn from all domains instead of `names`.
+    If `premises.stories` is not 0, the event is a variation of a story.
     """
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
     name = random.choice([each for each in (domain_names() if is_foreign else names) if each != besides])
@@ -125,8 +125,8 @@ def draw_partner(
 ) -> Event:
     """Draw an event in this relation to the given one.
 
-    An unrelated event is of another domain, drawn from `names`, which must contain another one. With
-    probability `premises.foreign`, that domain is drawn from all.
+    An unrelated event is of another domain: drawn from `names`, or with probability `premises.foreign` from
+    all domains. `names` must contain a domain other than the event's.
     """
     if relation is Relation.PARAPHRASE:
         return event
@@ -193,7 +193,7 @@ class Scope:
         return split_of(event) == self.split
 
     def possible(self, relation: Relation) -> Relation:
-        """Return the relation that this scope can draw: with one domain, related instead of unrelated."""
+        """Return the relation, or `RELATED` instead of `UNRELATED` if the scope has only one domain."""
         has_others = len(self.domains) > 1
         return relation if has_others or relation is not Relation.UNRELATED else Relation.RELATED
 
@@ -227,8 +227,8 @@ class Scope:
     ) -> WordedEvent:
         """Draw a wording of a pair's second event.
 
-        With another meaning, it keeps the first sentence's form and words, where they fit, with probability
-        `edits`. With the same meaning, usual words are not preferred.
+        If the events differ, the form and words of `first` are kept where they fit, with probability
+        `premises.edits`. If the events are equal, usual words are not preferred.
         """
         if event == first.event:
             return WordedEvent(

@@ -274,7 +274,7 @@ def _draw_duplicate(scope: Scope, relation: Relation, random: Random) -> ScoredP
 
 
 def _of_the_topic(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
-    """Draw an event of the same topic, a different one unless a paraphrase is wanted."""
+    """Draw an event of the same topic: an equal event for a paraphrase, else a different event."""
     return draw_until(
         lambda: scope.partner(event, relation, random),
         lambda other: topic_of(other) == topic_of(event) and (other == event) == (relation is PARAPHRASE),

@@ -27,17 +27,24 @@ class SeedCurve:
 
 @dataclass(frozen=True)
 class Chart:
-    """One quantity of one row; `bottom` and `top` label the ends of the vertical axis."""
+    """One quantity of one row; `bottom` and `top` label the ends of the vertical axis.
+
+    `left_out`: the seeds without a curve, since a value is NaN or infinite.
+    """
 
     title: str
     bottom: str
     top: str
     last_step: str
     curves: tuple[SeedCurve, ...]
+    left_out: tuple[int, ...]
 
 
 def learning_curves(analysis: Analysis) -> tuple[tuple[str, tuple[Chart, ...]], ...]:
-    """Return (row, charts) for each row that has a learning curve of at least three points."""
+    """Return (row, charts) for each row that has a learning curve of at least three points.
+
+    A seed with a value that is NaN or infinite has no curve; the chart names it.
+    """
     found = (
         (values_text((("", key.variant), *key.axes)), tuple(_charts(runs)))
         for key, runs in analysis.grid_rows.items()
@@ -52,16 +59,18 @@ def _charts(runs: Sequence[RunResult]) -> Iterator[Chart]:
             for run in runs
         }
         paths = {seed: path for seed, path in paths.items() if len(path) >= FEWEST_POINTS}
-        values = [value for path in paths.values() for _, value in path]
-        if values and all(map(math.isfinite, values)):
-            low, high = min(values), max(values)
+        drawn = {seed: path for seed, path in paths.items() if all(math.isfinite(value) for _, value in path)}
+        values = [value for path in drawn.values() for _, value in path]
+        if paths:
+            low, high = min(values, default=math.nan), max(values, default=math.nan)
             last = max(step for path in paths.values() for step, _ in path)
             yield Chart(
                 title=title,
                 bottom=f"{low:.3g}",
                 top=f"{high:.3g}",
                 last_step=f"{last:,}",
-                curves=tuple(_curve(seed, path, (low, high), last) for seed, path in paths.items()),
+                curves=tuple(_curve(seed, path, (low, high), last) for seed, path in drawn.items()),
+                left_out=tuple(seed for seed in paths if seed not in drawn),
             )
 
 

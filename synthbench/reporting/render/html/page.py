@@ -157,7 +157,7 @@ def reproducing(result: ExperimentResult) -> Reproducing:
 
 
 def trainings(analysis: Analysis) -> Grid | None:
-    """Return a grid with a line for each row that has trainings; None if no row has any."""
+    """Return a grid with a line for each row with training steps or seconds; None if no row has any."""
     lines = []
     for key, runs in analysis.grid_rows.items():
         if not any(run.num_steps or run.seconds for run in runs):

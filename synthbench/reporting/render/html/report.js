@@ -17,7 +17,9 @@ const rowsOf = (body) => {
 };
 
 const compare = (left, right) => {
-  const [a, b] = [left, right].map((text) => Number.parseFloat(text.replaceAll(",", "")));
+  // Differences have a typographic minus, and small p values are "< 0.001".
+  const plain = (text) => text.replace("−", "-").replace(/^</, "").replaceAll(",", "");
+  const [a, b] = [left, right].map((text) => Number.parseFloat(plain(text)));
   if (Number.isNaN(a) && Number.isNaN(b)) return left.localeCompare(right);
   if (Number.isNaN(a) || Number.isNaN(b)) return 0;
   return a - b;

@@ -43,7 +43,7 @@ def summarize(analysis: Analysis) -> Summary:
 
 
 def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
-    """Return, by pair of rows, the primary comparisons and all others that were tested."""
+    """Return, by pair of rows, all comparisons that are primary or tested."""
     found: dict[Pair, list[Compared]] = {}
     for column in columns:
         for each in column.comparisons:
@@ -74,7 +74,7 @@ def _differences(compared: Sequence[Compared], decimals: int) -> str:
 
 
 def _sizes(compared: Sequence[Compared], decimals: int) -> str:
-    """Return each significant difference with its simultaneous interval; of many, only number and range."""
+    """Return the differences with their simultaneous intervals; if there are many, only number and range."""
     found = [(column.title, each.finding) for column, each in compared if each.finding]
     if len(found) > MAX_DIFFERENCES:
         sizes = sorted(100 * abs(finding.value) for _, finding in found)

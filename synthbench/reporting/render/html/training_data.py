@@ -105,7 +105,7 @@ def _titles(result: ExperimentResult) -> Mapping[str, str]:
 
 
 def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
-    """Return the variants and axis values that distinguish these runs from the others: " (kde; STSb-500)"."""
+    """Return the variants, axis values and seeds that single out `runs` in `among`: " (kde; STSb-500)"."""
 
     def names(some: Sequence[RunResult], axis: str) -> list[str]:
         return list(dict.fromkeys(run.axes.get(axis, MISSING) if axis else run.variant for run in some))

@@ -29,5 +29,5 @@ def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 
 
 
 def lm_confusion(folder: Path, num_sentences: int, kind: str = "Task") -> Confusion:
-    """Count the LM's texts by instruction (columns) and true label (rows)."""
+    """Count the LM's texts by instruction (columns) and true label (rows); `kind`: a prompt's first word."""
     return confusion(lm_labels(folder, num_sentences, kind), rows=TRUE_LABELS, columns=list(INSTRUCTIONS))

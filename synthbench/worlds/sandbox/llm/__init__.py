@@ -1,7 +1,7 @@
 """A chat model of the sandbox: it recognises the request in the messages and answers by the grammar.
 
 It is served over HTTP on loopback with OpenAI's chat-completions API and the faults of real services. So
-software that uses a commercial LLM can be tested, also on faults, without one.
+software that uses a commercial LLM can be tested without that LLM, also on faults.
 """
 
 from collections.abc import Mapping

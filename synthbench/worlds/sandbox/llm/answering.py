@@ -383,7 +383,8 @@ def _train_sentence(names: tuple[str, ...], register: Register, random: Random, 
 def _distinct(count: int, habits: float, draw: Callable[[float], str]) -> list[str]:
     """Draw `count` different texts; fewer if there seem to be no more.
 
-    `draw` gets the probability of habits: `habits`, but 0 after a repeated text, so that no list ends early.
+    `draw` gets the probability of habits: `habits` after a new text, 0 after a repeated text. With `habits`
+    alone, the list could end early.
     """
     found: dict[str, None] = {}
     share = habits

@@ -69,14 +69,14 @@ class ComparisonTask:
 
     @property
     def wants_sameness(self) -> bool:
-        """Whether "yes" means that the sentences mean the same, or that the passage answers."""
+        """True if "yes" means "same meaning" or "the passage answers"; False if "yes" means a difference."""
         return self.is_search or leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
 
 
 def comparison_in(text: str, others: Sequence[str]) -> ComparisonTask | None:
     """Return the judgement that a user's message asks for; None if it asks for none.
 
-    `others` are the messages of the system.
+    `others` are the system messages.
     """
     asked = _SEARCHED.search(text)
     texts, rest = _taken_apart(text)
@@ -214,7 +214,7 @@ def _shared_words(first: str, second: str) -> float:
 def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
     """Return the sentences in a message, and the message without them.
 
-    Sentences are found by labels at line starts; without any, by quotes; without these, by labels in lines.
+    Sentences are found by labels at line starts, else by quotes, else by labels within lines.
     """
     for form in (_LABELLED, _QUOTED, _IN_LINE):
         found = ["".join(filter(None, match.groups())) for match in form.finditer(text)]
@@ -226,7 +226,7 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _scale(instruction: str) -> tuple[int, int] | None:
-    """Return the lowest and highest grade, None without a scale; other ranges, as of lengths, don't count."""
+    """Return the lowest and highest grade, None without a scale; ranges of lengths are no scale."""
     for sentence in _SENTENCE_ENDS.split(instruction):
         found = _SCALE.search(sentence)
         if found and _GRADING.search(sentence) and int(found[1]) < int(found[2]):

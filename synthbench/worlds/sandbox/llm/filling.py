@@ -81,7 +81,7 @@ def _known(name: str, left: str) -> dict[str, Any]:
 
 
 def _mentioned(concepts: Concepts, left: str) -> str | None:
-    """Return the concept whose word in `left`, in any form, is the longest; None if no concept occurs."""
+    """Return the concept of the longest word that occurs in `left` in any form; None if no concept occurs."""
     found = [
         (len(word), name)
         for name, concept in concepts.items()

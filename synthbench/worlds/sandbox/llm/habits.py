@@ -69,8 +69,8 @@ class Habits:
     def contradiction(self, event: Event, draw: Callable[[], Event]) -> Event:
         """Return the prompt's favourite among the contradicting events that `draw` yields.
 
-        The favourite is a negation if the event's split has one, as with three real LLMs under every measured
-        prompt; else the prompt's own kind of change.
+        Under every measured prompt, three real LLMs preferred a negation. So a negation is the favourite; if
+        `draw` yields none, the favourite is the prompt's own kind of change.
         """
         favourites = (_DENIAL, self._change)
 
@@ -128,7 +128,7 @@ class Habits:
 
     @cached_property
     def _forms(self) -> dict[Form, int]:
-        """Form -> rank: per register, the `NUM_FORMS` favourites have rank 0, the next as many 1, ..."""
+        """Form -> rank in its register: 0 for the `NUM_FORMS` favourites, 1 for the next `NUM_FORMS`, ..."""
         ranks: dict[Form, int] = {}
         num_ranked: dict[Register, int] = {}
         for form in self._ordered(FORMS, "forms"):
@@ -145,7 +145,7 @@ class Habits:
 
 
 def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
-    """Return the slots that differ, as in `DECISIVE_CHANGES`; ("polarity",) if only one event is negated."""
+    """Return which of action, agent and object differ; ("polarity",) if only one event is negated."""
     if event.is_negative != other.is_negative:
         return _DENIAL
     slots = ("action", "agent", "object")

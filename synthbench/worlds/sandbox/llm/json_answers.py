@@ -86,7 +86,7 @@ class JSONWriter:
         return anchor, positive, negative
 
     def _labelled(self, ask: RecordAsk) -> Texts:
-        """Return a text, its label and a wrong one: objects if the task names a domain, else domains."""
+        """Return a text, its label and a wrong label: objects if the task names a domain, else domains."""
         event = self._event(ask.task)
         text = self._text(event, is_long=ask.is_anchor_long, register="captions")
         if len(domains_of(ask.task)) < len(domain_names()):
@@ -97,7 +97,7 @@ class JSONWriter:
         return text, event.domain, other
 
     def _graded(self, ask: RecordAsk) -> Texts:
-        """Return a text and two others; their events' similarities to its event are about `ask.grades`."""
+        """Return a text on an event, and two on events whose similarities to it are about `ask.grades`."""
         assert ask.grades is not None
         event = self._event(ask.task)
         texts = [self._text(event, is_long=ask.is_anchor_long, register=ask.register)]
@@ -140,7 +140,7 @@ class JSONWriter:
     ) -> str:
         """Return one sentence, or a text of two to four captions, one of which describes the event.
 
-        No other caption describes the event `besides`.
+        The other captions describe neither the event nor `besides`.
         """
         if not is_long:
             return self._sentence(event, register, but_not)

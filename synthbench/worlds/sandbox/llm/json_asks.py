@@ -1,4 +1,4 @@
-"""Recognise requests for JSON: tasks, three texts, choices or a query for a passage, graded documents."""
+"""Recognise requests for JSON: tasks, three texts, choices, a query for a passage, or graded documents."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class TasksAsk:
-    """A request for `count` tasks, with the length of their texts and whether a document is a label."""
+    """A request for `count` tasks: are their queries and documents long, and are the documents labels?"""
 
     count: int
     is_query_long: bool
@@ -62,7 +62,7 @@ class RecordAsk:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAsk:
-    """A request to choose for a passage: for each key one of `options[key]`, by its number if it has one."""
+    """A request about a passage: choose one of `options[key]` for each key, by number if numbered."""
 
     options: Mapping[str, Sequence[str]]
     passage: str

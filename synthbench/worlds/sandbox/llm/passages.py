@@ -15,10 +15,10 @@ _TRIES = 40
 def passage_beside(ask: Ask, random: Random, related: Callable[[Ask], str]) -> str:
     """Return a passage that does not answer the query: it contradicts each sentence of `ask.sentence`.
 
-    If 40 draws fail, it may still answer in part: a prompt's habit may change only the slot asked for. If the
-    task is a paraphrase, the passage says the same as `ask.sentence`. `related` returns one sentence's
-    contradiction or paraphrase. If `ask.sentence` is the query itself, a sentence that answers it is drawn
-    and contradicted.
+    If 40 draws fail, the passage may still answer. For example, the query asks for the object, and a prompt's
+    habit changes only objects: a passage with another object is an answer, too. If the task is a paraphrase,
+    the passage says the same as `ask.sentence`. `related` returns one sentence's contradiction or paraphrase.
+    If `ask.sentence` is the query itself, a sentence that answers it is drawn and contradicted.
     """
     told = [known.text for known in sentences_told(ask.sentence)]
     if ask.sentence == ask.query:

@@ -184,8 +184,8 @@ def num_tokens(text: str) -> int:
 def _logprobs(text: str, request: CompletionBody, shares: Mapping[str, float]) -> list[dict[str, Any]]:
     """Return the tokens' log-probabilities.
 
-    The last token among the possible answers has their probabilities, `shares`. Any other token has a
-    constant one, higher if the request's messages contain the token.
+    The last token that is a possible answer has the answers' probabilities, `shares`. Any other token has a
+    constant probability, higher if the request's messages contain the token.
     """
     known = {word for message in request.messages for word in _TOKEN.findall(message.text.lower())}
     ends = [match.end() for match in _TOKEN.finditer(text)]

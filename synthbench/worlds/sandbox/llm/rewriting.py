@@ -48,7 +48,7 @@ def denied(text: str, random: Random) -> str:
 
 
 def _with_synonym(text: str, random: Random) -> str:
-    """Replace one word or phrase, drawn at random, by a synonym; change nothing if none has one."""
+    """Replace one word or phrase, drawn at random, by a synonym; without known synonyms, change nothing."""
     known = _synonyms()
     found = [match for match in _words_pattern().finditer(text) if match[0].lower() in known]
     if not found:

@@ -38,7 +38,7 @@ _COUNTED = ("requests", "prompt_tokens", "completion_tokens", "total_tokens")
 class Usage:
     """Counts requests by outcome, and tokens; thread-safe.
 
-    An answer is billed once it is made, even if it does not arrive: `dropped` ones are billed, too.
+    An answer is billed when it is made, even if it does not arrive: `dropped` answers are billed, too.
     """
 
     def __init__(self) -> None:

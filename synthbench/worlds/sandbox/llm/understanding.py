@@ -166,12 +166,12 @@ class AskedTask(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A task, the sentence it is about (or an instruction for new sentences), and how many are wanted.
+    """A task, the sentence it is about (or an instruction for new sentences), and the number of answers.
 
     `count` 1 asks for a bare sentence, more for a numbered list. A judgement has a `comparison`, a request
     for JSON a `json`. In a question over several passages, `sentence` is the first passage and `further` are
-    the others. With a `query`, the request is for a passage that does not answer it. That passage contradicts
-    `sentence`: a passage that answers, or the query itself if the message has no such passage.
+    the others. With a `query`, the request is for a passage that does not answer it. Then `sentence` is the
+    passage to contradict, which answers the query; without a passage, `sentence` is the query itself.
     """
 
     task: AskedTask
@@ -257,7 +257,8 @@ def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
 def _in_frame(asked: MessageParts, before: str, after: str) -> MessageParts | None:
     """Return the message split at the words `before` and `after` its sentence; None if it lacks them.
 
-    If both are empty, the whole message is the sentence; None if the message has a sentence already.
+    If `before` and `after` are empty, a message that has a sentence gives None; any other message becomes the
+    sentence as a whole.
     """
     sentence = asked.text.removeprefix(before).removesuffix(after)
     is_framed = sentence.strip() and asked.text == before + sentence + after
