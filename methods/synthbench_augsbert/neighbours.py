@@ -162,7 +162,7 @@ class _Approximate:
     def search(self) -> Neighbours | None:
         """Search approximately, and measure the recall on a sample.
 
-        With enough sentences, this sample differs from the one that tuned the number of searched lists.
+        If there are enough sentences, the sample holds none of those that tuned the number of searched lists.
         Returns None if an exact search is as fast.
         """
         with _faiss_threads(self.threads):

@@ -1,6 +1,6 @@
 """Changes to an experiment by the command line and a profile."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,9 @@ class Request:
                 problems.add(patch, (_first_key(patch),), "only a file with `base:` at its top has this key")
         expanded = expand_short(given, file.parent, substitute)
         own = with_recipes(expanded.document)
+        for each in (own, *assignments):
+            for path in _null_grades(each.data):
+                problems.add(each, path, "null would mean the default grades; write yes-no for yes or no")
         of_name = _patch(profile.section("experiments"), str(own.data.get("experiment")))
         document = own
         for patch in (_patch(profile, "experiment"), of_name):
@@ -107,6 +110,16 @@ class Request:
             patch = merge(patch, each, keep_nulls=True)
         substitute = {key: value for key, value in self.substitute.model_dump().items() if value}
         return {**patch.data, **({"substitute": substitute} if substitute else {})}
+
+
+def _null_grades(data: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the path of each `judge.grades: null`, which once stood for a question of yes or no."""
+    for key, value in data.items():
+        here = (*path, key)
+        if isinstance(value, dict):
+            yield from _null_grades(value, here)
+        elif value is None and ".".join(map(str, here)).endswith("judge.grades"):
+            yield here
 
 
 def _patched(document: Document, dotted: Document, problems: Problems) -> Document:

@@ -99,7 +99,7 @@ class LocalArtifacts:
         """Do nothing: the caller holds the lock, so `publish` may replace any artifact."""
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
-        """Rename a finished output into place, replacing any artifact there.
+        """Move a finished output to the artifact's folder; an artifact that is there is replaced.
 
         Returns True: no other machine can be first.
         """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LOADING = RLock()
 _IN_A_LAYER = linear_pattern(r"\.\d+\.")
 _NEW = linear_pattern(r"pool|head|classifier|score|cls\.")
-"""Matches the names of poolers and heads, which may stand inside the base model."""
+"""Matches names of poolers and heads. The base model may hold some, too."""
 
 
 @contextmanager

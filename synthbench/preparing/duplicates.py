@@ -107,7 +107,7 @@ class DropNearDuplicates(_NearDuplicateStep):
     ) -> tuple[TextRows, list[Buckets]]:
         """Return all texts, normalised by `bare`, and one `Buckets` for each of the first text fields.
 
-        `places` has each record's rank in the shuffle. Buckets hold ranks, not row numbers.
+        `places[row]` is the record's rank after the shuffle. Buckets hold these ranks.
         """
         import numpy as np
 

@@ -60,7 +60,7 @@ class TrainingJob:
 
 
 def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
-    """Train `job.model` in place, and load the weights of the best dev score; without dev, keep the last.
+    """Train `job.model` in place; it ends with the weights of the best dev score, or without dev the last.
 
     The first of equal scores wins. A killed training resumes from its last valid checkpoint and ends, on a
     CPU, with the same weights as an uninterrupted one. A paused training resumes in the same way; at the

@@ -71,3 +71,13 @@ def test_variants_of_a_value_are_a_mapping(experiment: ExperimentFile) -> None:
     experiment.append("grid:\n  data_set:\n    first: {variants: [silver], train.strength: 0.1}\n")
     (message,) = experiment.faults()
     assert "grid.data_set.first.variants: must be a mapping: variant -> patch" in message
+
+
+def test_null_for_a_judges_grades_is_refused_in_the_file_and_in_overrides(
+    experiment: ExperimentFile,
+) -> None:
+    judged = "variants.silver.data.silver.labeller.judge"
+    assert any("write yes-no" in each for each in experiment.faults(f"{judged}.grades=null"))
+    experiment.change("      size: 3\n", "      size: 3\n    data.silver.labeller: {judge: {grades: null}}\n")
+    line = experiment.line("grades: null")
+    worded(experiment.faults(), f":{line}:", "judge.grades", "yes-no")

@@ -152,8 +152,8 @@ def build_cross_encoder(
 
     A model this small can't learn to compare sentences from a few hundred gold pairs. Here it learns what
     large models know from pretraining. The vector of each word tells whether the other sentence has an
-    equivalent. The vector of the first token, which scores pairs, tells in which slots (places of the
-    pattern) the sentences agree. The weight of each slot is still to be learnt from gold.
+    equivalent. The vector of the first token, which scores pairs, tells in which slots (agent, action
+    and so on) the sentences agree. The weight of each slot is still to be learnt from gold.
     """
     from torch.nn import Linear
     from transformers import AutoTokenizer, RobertaModel, set_seed

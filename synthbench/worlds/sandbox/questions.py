@@ -76,7 +76,7 @@ def relevance(asked: Event, slot: str, told: Event) -> float:
 def kept_of(asked: Event, slot: str) -> dict[str, Any]:
     """Return name -> value that a passage's event must share with `asked` to answer at least in part.
 
-    These values include neither the slot asked for, nor circumstances such as place and time.
+    The slot that is asked for is left out. So are circumstances, such as place and time.
     """
     names = ("domain", "is_negative", *(name for name in _DEED if name not in _hidden(slot)))
     return {name: getattr(asked, name) for name in names}

@@ -41,7 +41,7 @@ class Form:
     - agent, object: noun phrases.
     - act, acts, acting, acted: the verb; noun: the action's noun, with its preposition.
     - be, do: agree with the agent; object_be: agrees with the object.
-    - place, time: start with a blank, or are empty if the event has none.
+    - place, time: a blank and the words; empty if the event has none.
     - place_inside, place_first, time_first: only for events with a place or a time; place_inside starts with
       a blank.
     - not, nt, no: the negation; empty in affirmative sentences.
