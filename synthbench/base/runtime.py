@@ -185,7 +185,7 @@ def not_shared() -> None:
 def device_name(runtime: Runtime) -> str:
     """Return torch's name of the device; "auto" takes cuda, else mps, else cpu.
 
-    Raises UserError if the device does not exist here.
+    Raises UserError if the device does not exist here, or holds no numbers (meta).
     """
     import torch
 
@@ -193,7 +193,7 @@ def device_name(runtime: Runtime) -> str:
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         return accelerator.type if accelerator is not None else "cpu"
     try:
-        torch.empty(0, device=runtime.device)
+        torch.zeros(1, device=runtime.device).item()
     except (RuntimeError, AssertionError) as error:
         reason = in_one_line(error)
         raise UserError(f"device '{runtime.device}' can't be used: {reason}") from error

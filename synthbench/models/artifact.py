@@ -270,9 +270,10 @@ def open_model(
 def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
     """Return {model: content hash or commit} of what `open_model` loads, {"baseline": name} for a baseline.
 
-    Raises UserError if the model does not exist.
+    Raises UserError if the model does not exist, or if `revision` is given for a local one.
     """
     if is_artifact(Path(model)):
+        reference.check_local(model, revision)
         return fingerprint(Path(model))
     if word_vectors.is_named(model):
         return Pretrained(model=model, revision=revision).fingerprint()

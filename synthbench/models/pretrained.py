@@ -157,14 +157,16 @@ class Pretrained(BaseModel):
         """Raise UserError if a local folder or packaged model is missing, or lacks weights or configuration.
 
         Does not look up hub models; for word vectors, checks the first lines and the settings. Raises
-        UserError, too, if `drop_stop_words` is set for a checkpoint.
+        UserError, too, if `drop_stop_words` is set for a checkpoint, or `revision` for a local one.
         """
         if self.is_word_vectors:
             word_vectors.check(self.vectors())
             return
         folder = reference.local(self.model)
-        if folder is not None and not any((folder / name).is_file() for name in _DESCRIPTIONS):
-            raise UserError(f"{self.model}: neither {' nor '.join(_DESCRIPTIONS)} in {folder}")
+        if folder is not None:
+            reference.check_local(self.model, self.revision)
+            if not any((folder / name).is_file() for name in _DESCRIPTIONS):
+                raise UserError(f"{self.model}: neither {' nor '.join(_DESCRIPTIONS)} in {folder}")
         if self.drop_stop_words:
             raise UserError(f"{self.model}: drop_stop_words is for word vectors, and this is a checkpoint")
 

@@ -56,12 +56,14 @@ def resolve(model: str, revision: str | None = None) -> str:
 def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
     """Return {model: content id}: a commit hash, or the SHA-256 of a folder's files.
 
-    Raises UserError as `resolve` does; a hub model with a revision is neither looked up nor downloaded.
+    Raises UserError as `resolve` does, and for a local model with a revision. A hub model with a revision is
+    neither looked up nor downloaded.
     """
     _check_revision(model, revision)
     folder = local(model)
     if folder is None:
         return {model: _on_hub(model, revision, lambda files: files.repository.commit())}
+    check_local(model, revision)
     hashed = _hash_of_shipped if model.startswith(MODEL_PREFIX) else _hash_of_folder
     return {model: hashed(folder)}
 
@@ -143,6 +145,12 @@ def check_weights(folder: Path, model: str) -> None:
     """Raise UserError if the folder of `model` holds no weights."""
     if not has_weights(folder):
         raise UserError(f"{model}: no weights in {folder}: looked for {' and '.join(WEIGHT_FILES)}")
+
+
+def check_local(model: str, revision: str | None) -> None:
+    """Raise UserError if a local model has a revision."""
+    if revision is not None:
+        raise UserError(f"{model}: a local model has no revision; only hub models have commits")
 
 
 def _check_revision(model: str, revision: str | None) -> None:

@@ -55,7 +55,7 @@ class DataExcerpt(_Result):
 
 
 class SharedRecords(_Result):
-    """A few of a sentence's `num_records` records; the few are equal in all data sets of `stages`."""
+    """A few of a sentence's `num_records` records; the few and the number are equal in all of `stages`."""
 
     stages: tuple[str, ...]
     records: tuple[RecordExcerpt, ...]

@@ -95,12 +95,15 @@ class Samples:
         return some_anchors(self._artifacts.dataset(stage))
 
     def _found(self, sentence: str, stages: Sequence[str], tried: Sequence[str]) -> Iterator[SharedRecords]:
-        """Yield the data sets' records for one sentence; data sets with equal records share an entry."""
+        """Yield the data sets' records for one sentence.
+
+        Data sets share an entry if they have equally many records and the same few are shown.
+        """
         same: dict[str, SharedRecords] = {}
         for stage in stages:
             number, records = self._cached(self._with_anchors, stage, *tried)[sentence]
             shown = tuple(map(RecordExcerpt.model_validate, records))
-            content = str([(record.texts, record.score) for record in shown])
+            content = str((number, [(record.texts, record.score) for record in shown]))
             known = same.get(content)
             before = () if known is None else known.stages
             same[content] = SharedRecords(stages=(*before, stage), records=shown, num_records=number)

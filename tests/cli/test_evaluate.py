@@ -135,6 +135,8 @@ def test_a_cross_encoder_can_be_evaluated(data: Path, untrained: Path, tmp_path:
         (["--data", "/nowhere"], "--data /nowhere: no such folder"),
         (["--data", "a" * 300], "can't be read: File name too long"),
         (["--device", "gpu"], "device 'gpu' can't be used"),
+        (["--device", "meta"], "device 'meta' can't be used"),
+        (["--revision", "0" * 40], "a local model has no revision"),
     ],
 )
 def test_user_errors_are_reported_in_one_line(

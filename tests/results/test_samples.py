@@ -75,6 +75,18 @@ def test_data_sets_with_equal_records_for_a_sentence_share_an_entry(filled: Stor
     assert [each.stages for each in shared.found] == [(OURS,), (THEIRS, GOLD)]
 
 
+def test_data_sets_with_unequal_numbers_of_records_for_a_sentence_share_no_entry(store: Store) -> None:
+    highest = [pair(f"s{number}", 1.0) for number in range(5)]
+    lower = [pair(f"lower{number}", 0.1) for number in range(3)]
+    put(store, OURS, [highest[0], *lower])
+    put(store, THEIRS, [highest[0], *lower, *(pair(text.sentence2, 0.1) for text in lower)])
+    put(store, GOLD, [pair("t", 0.5)])
+
+    runs = [run("a", 0, OURS), run("b", 0, THEIRS), run("c", 0, GOLD)]
+    (shared,) = Samples(runs, Artifacts(store)).side_by_side()
+    assert {each.stages: each.num_records for each in shared.found} == {(OURS,): 4, (THEIRS,): 7, (GOLD,): 1}
+
+
 def test_sentences_with_equal_records_everywhere_are_not_shown(filled: Store) -> None:
     put(filled, GOLD, [pair("A dog is running.", 1.0), pair("Hi.", 0.0)])
     assert [*Samples([run("ours", 0, OURS, GOLD)], Artifacts(filled)).side_by_side()] == []
