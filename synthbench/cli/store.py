@@ -174,6 +174,6 @@ def ledger(
 
 
 def _give_up(folder: Path, batch: str) -> None:
-    from synthbench.llm.batches import give_up_batch
+    from synthbench.llm.finished_batches import give_up_batch
 
     typer.echo(f"given up batch {batch}; of its requests are in doubt now: {give_up_batch(folder, batch):,}")

@@ -122,8 +122,8 @@ class ChatClient:
             yield from self._directly(requests)
 
     def _directly(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
-        from synthbench.llm.batches import collect_batches
         from synthbench.llm.dispatcher import AsyncBridge
+        from synthbench.llm.finished_batches import collect_batches
 
         pending = collect_batches(self._cache, self.endpoint)
         num_pending = 0

@@ -232,7 +232,7 @@ def test_a_missing_data_folder_is_reported_in_one_line(
         ("split: dev}", "split: dev, score_range: [0, 1, 2]}", "score_range: must hold at most 2 values"),
         ("{name: bm25, k: 1}", "{k: 1}", "sampler: needs the key 'name'"),
         ("num_layers: 1", "revision: main", 'full commit hash (40 hexadecimal digits), is "main"'),
-        ("num_layers: 1", f'revision: "{"0" * 40}"', "a local model has no revision; only hub models have commits"),
+        ("num_layers: 1", f'revision: "{"0" * 40}"', "has no revision; only hub models have commits"),
         ("{data.silver.sampler.k: [1, 2]}", "[]", "select.over: must be a mapping, is a list"),
         ("{data.silver.sampler.k: [1, 2]}", "{}", "select.over: must not be empty"),
         ("over: {", "ovr: {", "select.ovr: unknown key; did you mean 'over'?"),

@@ -19,10 +19,10 @@ from wording import refused, worded
 from synthbench.base.errors import PendingError, UserError
 from synthbench.llm import batches, retries
 from synthbench.llm.batch_api import request_line
-from synthbench.llm.batches import give_up_batch
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, key_of
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
+from synthbench.llm.finished_batches import give_up_batch
 from synthbench.llm.ledger import entries
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
