@@ -14,7 +14,7 @@ from synthbench.config import schema
 from synthbench.config.llm import EndpointLLM, WorldLLM
 from synthbench.config.recipes import Recipe
 from synthbench.config.served_llm import ServedLLM
-from synthbench.config.short import ShortSection
+from synthbench.config.short_section import ShortSection
 from synthbench.plugins.loading import component, installed
 from synthbench.sources.models import SOURCE_TYPES
 from synthbench.worlds import NAME

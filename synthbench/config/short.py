@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
-from pydantic import AfterValidator, Field
-
-from synthbench.base.user_files import GivenName, RootedName, path_of
+from synthbench.base.user_files import RootedName, path_of
 from synthbench.config.documents import (
     Document,
     KeyPath,
@@ -20,10 +18,10 @@ from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import substituted_model
 from synthbench.config.providers import LLM, LLMS, PROVIDERS, with_providers
 from synthbench.config.recipes import RECIPE, Recipe, located, recipe, recipes, without_recipe
-from synthbench.config.schema import AnySource, Section, Settings, SubstituteSection
+from synthbench.config.schema import AnySource, SubstituteSection
+from synthbench.config.short_section import ShortSection, SizedBase, StudyBudget
 from synthbench.data.records import RecordKind
 from synthbench.models.cards import languages_of
-from synthbench.models.pretrained import Pretrained
 from synthbench.models.sizes import Size, check_known, size_of
 from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.guessing import OF_SENTENCES, Role, guess, shares_of_gold
@@ -46,56 +44,6 @@ STANDARD: Mapping[str, Any] = {"task": "STSb", "split": "test"}
 UNTESTED = "no gold pairs and no test set"
 KEPT = ("base", "batch_size", "learning_rate")
 """Keys of `train` that a row keeps from its recipe if its patch sets another trainer."""
-
-
-class StudyBudget(Section):
-    """Limits on an experiment's LLM cost, and the price of computing."""
-
-    usd: float | None = Field(None, ge=0, description="maximum US dollars for the LLM; null: no limit")
-    tokens: int | None = Field(
-        None, ge=0, description="maximum tokens of the LLM, prompts and answers together; null: no limit"
-    )
-    machine_hour_usd: float | None = Field(
-        None, ge=0, description="US dollars per hour of computing; adds a figure of scores against total cost"
-    )
-
-
-class SizedBase(Pretrained):
-    """The base of all rows of a short file."""
-
-    size: Size | None = Field(
-        None,
-        description="the base's size, which decides the learning rates. Default: as in the model's metadata",
-    )
-
-
-Rows = str | tuple[str, ...] | dict[str, Settings | None]
-
-
-def _names_rows(variants: Rows) -> Rows:
-    """Return `variants`; raises ValueError if it names no rows."""
-    if not variants or (isinstance(variants, str) and variants != "all"):
-        raise ValueError("must be `all`, a list of recipes, or a mapping of rows to their patches")
-    return variants
-
-
-class ShortSection(Section):
-    """The keys that only a short file has, or that have another form in a long file."""
-
-    base: Annotated[GivenName, Field(min_length=1)] | SizedBase = Field(
-        description="the base of all rows: a model's name, or the settings of a base"
-    )
-    budget: StudyBudget = Field(StudyBudget(), description="limits on LLM cost, and the price of computing")
-    sources: dict[str, str | Settings] = Field(
-        default_factory=dict,
-        description="sentences, gold, dev, test or passages -> a file, whose columns and kind are detected,"
-        " or a source as in a long file. If dev or test is missing, gold pairs are split into parts that"
-        " share no sentence",
-    )
-    variants: Annotated[Rows, AfterValidator(_names_rows)] = Field(
-        description="one of: a list of recipes; a mapping row -> patch, in which `recipe:` names the recipe;"
-        " `all` recipes"
-    )
 
 
 @dataclass(frozen=True)
