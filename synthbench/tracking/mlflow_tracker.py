@@ -1,8 +1,6 @@
 """Track results in MLflow: one experiment per file, one parent run per result."""
 
-import logging
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from synthbench.base.errors import UserError, did_you_mean, first_fault, in_one_line
+from synthbench.base.errors import UserError, did_you_mean, first_fault
 from synthbench.base.listing import listed
-from synthbench.base.patterns import linear_pattern
-from synthbench.base.processes import disable_telemetry
 from synthbench.engine.progress import PlainProgress
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.live import LiveNames, LiveRuns, delete_live_runs, live_parents
+from synthbench.tracking.mlflow_access import foreseen_failures, quieten, reason_of, sqlite_uri
 from synthbench.tracking.mlflow_runs import (
     KIND_TAG,
     LOGGED_TAG,
@@ -36,23 +33,11 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Experiment, Run
 
-SETTINGS = {
-    "MLFLOW_LOGGING_LEVEL": "ERROR",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_DISABLE_AGENT_HINT": "true",
-    # With MLflow's defaults, an unreachable server would take four minutes to fail.
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
-}
 REFUSED = "INVALID_PARAMETER_VALUE"
 """MLflow's error code for invalid requests, where a retry can't help."""
 LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
-MESSAGE_LENGTH = 300
 NAMES_SHOWN = 5
-_PLAIN = linear_pattern(r"^[\w/.-]+\Z", re.ASCII)
 NOTHING_LOST = "no result is lost: fix this and run the same command again"
 WAITS = "no result is lost: it waits in {folder} for the next run, report or dashboard that reaches MLflow"
 STAYS = "the result in {folder} can't be recorded: {reason}; run its experiment again, or delete the folder"
@@ -76,7 +61,7 @@ class MlflowTracker:
         self.home = home.resolve()
         self._say = PlainProgress().say if say is None else say
         self.own_database = self.home / "mlflow.db"
-        self.own_uri = _sqlite_uri(self.own_database)
+        self.own_uri = sqlite_uri(self.own_database)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
         self.artifacts = self.home / "mlartifacts"
         self._outbox = Outbox(self.home, self.uri)
@@ -226,7 +211,7 @@ class MlflowTracker:
         """Create our own database if it is missing, under a temporary name until it is complete."""
         if not self._is_own or self.own_database.exists():
             return
-        _quieten()
+        quieten()
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
         folder = self.home / "mlflow.unfinished"
@@ -234,13 +219,13 @@ class MlflowTracker:
         folder.mkdir()
         unfinished = folder / "mlflow.db"
         artifacts = self.artifacts.as_uri()
-        store = SqlAlchemyStore(_sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
+        store = SqlAlchemyStore(sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
         store.engine.dispose()
         unfinished.replace(self.own_database)
         folder.rmdir()
 
     def _client(self) -> "MlflowClient":
-        _quieten()
+        quieten()
         from mlflow import MlflowClient
 
         return MlflowClient(self.uri, self.uri)
@@ -273,7 +258,7 @@ class MlflowTracker:
             except (ValueError, MlflowException) as error:
                 if isinstance(error, MlflowException) and error.error_code != REFUSED:
                     raise
-                reason = mask_password_of(self.uri, _reason(error))
+                reason = mask_password_of(self.uri, reason_of(error))
                 self._say(STAYS.format(folder=folder, reason=reason))
                 continue
             self._outbox.remove(folder)
@@ -323,8 +308,8 @@ class MlflowTracker:
     def _failures_in_one_line(self, what_now: str) -> Iterator[None]:
         try:
             yield
-        except _foreseen_failures() as error:
-            reason = mask_password_of(self.uri, _reason(error))
+        except foreseen_failures() as error:
+            reason = mask_password_of(self.uri, reason_of(error))
             raise UserError(f"MLflow at {self._shown_uri} failed: {reason}; {what_now}") from error
 
 
@@ -342,27 +327,6 @@ def _page(experiment_id: str, run_id: str) -> str:
     return f"/#/experiments/{experiment_id}/runs/{run_id}"
 
 
-def _sqlite_uri(file: Path) -> str:
-    """Return the address of a database file, with special characters (%, ?, #) quoted."""
-    plain = f"sqlite:///{file}"
-    if _PLAIN.match(str(file)):
-        return plain
-    # SQLAlchemy loads slowly, and ordinary names need no quoting.
-    from sqlalchemy.engine import URL
-
-    quoted = URL.create("sqlite+pysqlite", database=str(file)).render_as_string(hide_password=False)
-    # The driver's name keeps MLflow from making a folder of the quoted path, as it does for "sqlite:///".
-    return plain if quoted.endswith(f":///{file}") else quoted
-
-
-def _quieten() -> None:
-    """Silence MLflow and shorten its timeouts; call it before MLflow is imported."""
-    disable_telemetry()
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger("mlflow").setLevel(os.environ["MLFLOW_LOGGING_LEVEL"])
-
-
 def _quoted(experiment: str) -> str:
     return f"'{experiment}'" if experiment else "an experiment"
 
@@ -374,34 +338,6 @@ def _no_such_result(experiment: str, names: Sequence[str]) -> str:
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "
         f"newest first: {shown}; the tracked result with this name comes from another version of the file"
     )
-
-
-def _reason(error: BaseException) -> str:
-    """Return one line on the cause of an error, from its chain of errors."""
-    chain: list[BaseException] = [error]
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        chain.append(cause)
-    names = {type(each).__name__ for each in chain}
-    if names & {"ConnectTimeout", "ReadTimeout", "ConnectTimeoutError", "ReadTimeoutError"}:
-        return "the server does not answer in time"
-    if names & {"ConnectionError", "NewConnectionError", "MaxRetryError"}:
-        said = next((each.strerror for each in chain if isinstance(each, OSError) and each.strerror), None)
-        return f"no server can be reached there{f' ({said})' if said else ''}"
-    line = in_one_line(error)
-    if len(line) <= MESSAGE_LENGTH:
-        return line
-    sentences, end, _ = line[:MESSAGE_LENGTH].rpartition(". ")
-    return sentences if end else f"{line[:MESSAGE_LENGTH].rpartition(' ')[0]} ..."
-
-
-def _foreseen_failures() -> tuple[type[Exception], ...]:
-    """Return the error classes of a missing server, driver, permission or disk space."""
-    try:
-        from mlflow.exceptions import MlflowException
-        from sqlalchemy.exc import SQLAlchemyError
-    except ImportError:
-        return (ImportError,)
-    return (MlflowException, SQLAlchemyError, OSError, ImportError)
 
 
 def _read_result(client: "MlflowClient", run_id: str) -> ExperimentResult:
