@@ -9,22 +9,20 @@ from dataclasses import dataclass, field
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.config.llm import NamedLLM
-from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
+from synthbench.engine.artifacts import fetch
 from synthbench.engine.jobs import Executor, JobOutcome, StageJob
-from synthbench.engine.leases import StageBusyError
 from synthbench.engine.monitor import RunMonitor, failure_line, titled
+from synthbench.engine.needed import NeededStages
 from synthbench.engine.plan import Plan
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
 from synthbench.engine.shared_ledger import CountedHold
-from synthbench.engine.stage import Stage, to_compute
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.endpoint_check import check_endpoint
 
 SECONDS_BETWEEN_ATTEMPTS = 0.3
-UsableStages = dict[tuple[str, bool], bool]
-"""(identity, whether the check was thorough) -> whether the artifact is usable."""
 
 
 @dataclass
@@ -122,101 +120,10 @@ class Runner:
         `forced` and `also`: as in `run`. The plan's damaged artifacts are recomputed even if no target needs
         them, since the results may show their content.
         """
-        known: UsableStages = {}
-        needed = self._missing([*plan.targets, *also], forced, known)
-        unchecked = (
-            stage
-            for stage in plan.stages.values()
-            if not {(stage.identity, False), (stage.identity, True)} & known.keys()
-        )
-        damaged = [
-            stage
-            for stage in unchecked
-            if self.store.has(stage.identity) and not self._is_whole(stage, thorough=False)
-        ]
-        known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
-        return needed | self._missing(damaged, forced, known)
+        return self._needed(forced).of_plan(plan, also)
 
-    def _missing(
-        self, targets: Iterable[Stage], forced: Collection[str], known: UsableStages
-    ) -> dict[str, Stage]:
-        """Return the targets and inputs that have to be computed, inputs first.
-
-        Artifacts that will be read as inputs are checked thoroughly.
-        """
-
-        def is_missing(stage: Stage, *, thorough: bool) -> bool:
-            return stage.identity in forced or not self._usable(stage, known, thorough=thorough)
-
-        ends = {stage.identity: stage for stage in targets if is_missing(stage, thorough=False)}
-        found = to_compute(
-            ends.values(), lambda stage: stage.identity in ends or is_missing(stage, thorough=True)
-        )
-        return {stage.identity: stage for stage in found}
-
-    def _usable(self, stage: Stage, known: UsableStages, *, thorough: bool) -> bool:
-        """Return whether the artifact is whole; for a select stage, also whether the chosen model is.
-
-        If the chosen model is gone, the select stage's artifact is discarded.
-        """
-        key = (stage.identity, thorough)
-        if key not in known:
-            known[key] = self._is_whole(stage, thorough=thorough)
-            winner = Artifacts(self.store).chosen_input(stage) if known[key] else None
-            if winner is not None and not self._usable(winner, known, thorough=thorough):
-                self._discard_choice(stage)
-                known[key] = False
-        return known[key]
-
-    def _discard_choice(self, stage: Stage) -> None:
-        """Discard a select stage's artifact if the chosen model is gone and no other process holds it."""
-        with (
-            contextlib.suppress(StageBusyError, ArtifactDamagedError),
-            self.store.locks.stage(stage.identity, str(stage)),
-        ):
-            winner = Artifacts(self.store).chosen_input(stage)
-            if winner is not None and not self.store.has(winner.identity):
-                self.store.discard(stage.identity)
-
-    def _is_whole(self, stage: Stage, *, thorough: bool) -> bool:
-        try:
-            return self._is_there(stage, thorough=thorough)
-        except ArtifactDamagedError as damage:
-            return self._is_whole_after_all(stage, damage, thorough=thorough)
-
-    def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
-        """Return whether the artifact exists; raises ArtifactDamagedError if it is damaged.
-
-        If `thorough`, all files are fetched and hashed, and their content is validated.
-        """
-        if not self.store.has(stage.identity):
-            return False
-        self.store.check(stage.identity, thorough=thorough)
-        if thorough:
-            fetch_checked(self.store, stage)
-        else:
-            Artifacts(self.store).chosen_input(stage)
-        return True
-
-    def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
-        """Check a damaged artifact again, under its lock; discard it if still damaged.
-
-        Returns True if another process has recomputed it, else False. If another process holds the lock,
-        nothing is checked or discarded.
-        """
-        try:
-            with self.store.locks.stage(stage.identity, str(stage)):
-                try:
-                    if self._is_there(stage, thorough=thorough):
-                        return True
-                    # The check has already removed it from a shared store.
-                except ArtifactDamagedError as still:
-                    damage = still
-                    self.store.discard(stage.identity)
-                self._say_damaged(stage, damage)
-        except StageBusyError as busy:
-            self.progress.say(f"the stored artifact of {stage} is damaged; {busy} is computing it again")
-        return False
+    def _needed(self, forced: Collection[str] = ()) -> NeededStages:
+        return NeededStages(self.store, self.progress, forced)
 
     def run(
         self,
@@ -240,26 +147,16 @@ class Runner:
 
     def read(self, stages: Iterable[Stage]) -> RunReport:
         """Compute stages that only read sources, if they are missing."""
-        return self._compute(self._missing(stages, (), {}))
-
-    def _say_damaged(self, stage: Stage, damage: ArtifactDamagedError) -> None:
-        self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
+        return self._compute(self._needed().of(stages))
 
     def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> RunReport:
         """Recompute a stage whose artifact is damaged, as `damage` describes, and the stage's missing inputs.
 
         If another process holds the stage, nothing is discarded; once that process is done, the stage runs.
         """
-        if not damage.is_foreign:
-            is_whole = self._is_whole(stage, thorough=True)
-        else:
-            # Its checksums match, so a check would not find the fault.
-            is_whole = False
-            with contextlib.suppress(StageBusyError), self.store.locks.stage(stage.identity, str(stage)):
-                self.store.discard(stage.identity)
-                self._say_damaged(stage, damage)
+        is_whole = self._needed().is_whole_after(stage, damage)
         again = set() if is_whole or not self.store.has(stage.identity) else {stage.identity}
-        return self._compute(self._missing([stage], again, {}), again)
+        return self._compute(self._needed(again).of([stage]), again)
 
     def _compute(
         self,
