@@ -39,7 +39,6 @@ NUM_NEIGHBOURS = 3
 SIMILAR = 0.6
 OFF = Premises(stories=0, usual_words=0, edits=0, gold_noise=0, foreign=1)
 PRIVATE, PUBLIC = ("cooking", "household", "sea"), ("crime", "politics", "business")
-NOT_MEASURED = ""
 Pair = tuple[str, str]
 
 

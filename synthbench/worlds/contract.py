@@ -95,8 +95,6 @@ class World:
     llm_model: str
     running_llm: Callable[[WorldLLMSettings], AbstractContextManager[RunningLLM]]
     """Runs the LLM in a process of its own within the context. Raises UserError if it does not start."""
-    model_names: Callable[[], Sequence[str]]
-    """Returns the names of the world's models, each "NAME/..."."""
     model_folder: Callable[[str], Path]
     """Returns a model's folder. Raises UserError if it is missing or damaged."""
     oracle: Callable[[], Oracle]

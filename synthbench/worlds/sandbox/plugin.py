@@ -41,7 +41,6 @@ SANDBOX = World(
     llm_settings=LLMSettings,
     llm_model=MODEL,
     running_llm=_running_llm,
-    model_names=shipped.names,
     model_folder=shipped.folder,
     oracle=_oracle,
     commands=_commands,

@@ -28,11 +28,6 @@ def folder(model: str) -> Path:
     return CHECKPOINTS / name
 
 
-def names() -> list[str]:
-    """Return the model names of all checkpoints. Raises UserError if the list can't be read."""
-    return [PREFIX + name for name in _checksums()]
-
-
 def checksums(checkpoint: Path) -> dict[str, str]:
     """Return file name -> SHA-256 of a checkpoint's files."""
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(checkpoint.iterdir())}
