@@ -126,11 +126,8 @@ class Database:
 
     def run_script(self, statements: str) -> None:
         """Execute SQL statements, each with a semicolon at the end, as one transaction."""
-        with self.errors():
-            try:
-                self._connection.executescript(f"BEGIN IMMEDIATE;{statements}COMMIT;")
-            finally:
-                self._connection.rollback()
+        with self.errors(), self._connection:
+            self._connection.executescript(f"BEGIN IMMEDIATE;{statements}")
 
     def close(self) -> None:
         """Close the connection."""
@@ -139,15 +136,9 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block as one transaction that holds the write lock from the start."""
-        with self.errors():
+        with self.errors(), self._connection:
             self.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                with suppress(UserError):
-                    self.execute("ROLLBACK")
-                raise
-            self.execute("COMMIT")
+            yield
 
     def _hash_old_answers(self) -> None:
         """Add hashes to a file written by a version without them; trusts its answers."""

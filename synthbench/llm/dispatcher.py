@@ -202,7 +202,7 @@ class Dispatcher:
         if self._cache.is_in_flight(key):
             # Waiting for another process's answer must not use up the rate.
             return None
-        async with self._limit:
+        async with self._limit.slots:
             expected = self._budget.expected(request)
             await self._requests.wait(1, self._sleep)
             await self._tokens.wait(expected.prompt_tokens + expected.completion_tokens, self._sleep)

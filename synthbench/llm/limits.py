@@ -3,7 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Self
+
+from anyio import CapacityLimiter
 
 from synthbench.base.errors import UserError
 from synthbench.base.listing import listed
@@ -26,44 +27,21 @@ class ConcurrencyLimit:
     def __init__(self, most: int) -> None:
         self.limit = float(most)
         self._most = most
-        self._num_holders = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
         self._last_cut = float("-inf")
-
-    async def __aenter__(self) -> Self:
-        while self._num_holders >= int(self.limit):
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                self._wake()
-                raise
-        self._num_holders += 1
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._num_holders -= 1
-        self._wake()
+        self.slots = CapacityLimiter(most)
+        """Enter it for each request."""
 
     def succeeded(self) -> None:
         """Raise the limit by one after about as many successes as the limit."""
         self.limit = min(float(self._most), self.limit + 1 / self.limit)
-        self._wake()
+        self.slots.total_tokens = int(self.limit)
 
     def refused(self, left_at: float) -> None:
         """Cut the limit, unless the request was sent (`left_at`, the loop's clock) before the last cut."""
         if left_at >= self._last_cut:
             self._last_cut = asyncio.get_running_loop().time()
             self.limit = max(1.0, self.limit * BACKOFF_FACTOR)
-
-    def _wake(self) -> None:
-        room = int(self.limit) - self._num_holders
-        while room > 0 and self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                room -= 1
+            self.slots.total_tokens = int(self.limit)
 
 
 class RateLimit:

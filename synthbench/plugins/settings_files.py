@@ -1,13 +1,12 @@
 """Read a plug-in's own YAML files, such as prompts; every error names file, line and key."""
 
-import datetime
-import json
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.yaml_loading import load_with_lines
@@ -25,21 +24,9 @@ def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Sett
     data, _ = load_with_lines(text, str(name), is_merged_first=True)
     try:
         # Strict pydantic accepts a list as a tuple only from JSON.
-        return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))
+        return schema.model_validate_json(to_json(data))
     except ValidationError as error:
         raise UserError(*_messages(error, text, name, schema)) from None
-
-
-def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return the data with date keys turned into text, since JSON permits only text keys."""
-    if isinstance(data, list):
-        return [_with_text_keys(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    return {
-        str(key) if isinstance(key, datetime.date) else key: _with_text_keys(value)
-        for key, value in data.items()
-    }
 
 
 def _messages(error: ValidationError, text: str, name: Path | str, schema: type[BaseModel]) -> Iterator[str]:
