@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,6 @@ SECONDS_TO_ANSWER = 120.0
 """Time limit of a node's answer: a fresh one has to start a Python process and import synthbench."""
 SECONDS_BETWEEN_LOOKS = 5.0
 RETRIES_TO_LOOK = 3
-
-
-@dataclass(frozen=True)
-class FoundNode:
-    """A node's code, whether it sees the store's folder, and whether it wrongly acquires a lock held here."""
-
-    code: str
-    sees: bool = True
-    locks_too: bool = False
 
 
 class LiveNodes:
@@ -95,7 +85,7 @@ class LiveNodes:
                 self._known.add(node.identity)
                 there = NodeAffinitySchedulingStrategy(node.identity, soft=False)
                 ask = remote(look, num_cpus=0, max_retries=RETRIES_TO_LOOK, scheduling_strategy=there)
-                self._asked[ask(self._marker)] = (node, self._looked)
+                self._asked[ask(self._marker, own_code())] = (node, self._looked)
 
     def _answers(self, wait_s: float) -> list[str]:
         """Wait at most `wait_s` seconds for answers, refuse nodes with a fault, and return the faults."""
@@ -126,7 +116,7 @@ class LiveNodes:
         if reference is None:
             return [f"node {node.name}: no answer within {SECONDS_TO_ANSWER:g} s"]
         try:
-            found: FoundNode = ray.get(reference)
+            found: list[str] = ray.get(reference)
         except RayTaskError as error:
             return [
                 f"node {node.name}: synthbench can't be used there ({first_sentence(error.cause)});"
@@ -136,7 +126,7 @@ class LiveNodes:
             # Ignore nodes that were lost during the check.
             is_alive = node.identity in {other.identity for other in nodes_alive()}
             return [f"node {node.name}: no answer ({first_sentence(error)})"] if is_alive else []
-        return list(faults(node.name, found, own_code(), self._marker and self._marker.parent))
+        return [f"node {node.name}: {fault}" for fault in found]
 
 
 @contextmanager
@@ -158,27 +148,22 @@ def marker_in(folder: Path | None) -> Iterator[Path | None]:
         marker.unlink(missing_ok=True)
 
 
-def faults(node: str, found: FoundNode, ours: str, folder: Path | None) -> Iterator[str]:
-    """Yield a node's faults: other code, no access to the folder, or locks that don't work."""
-    if found.code != ours:
-        yield f"node {node}: has synthbench {found.code}, this machine {ours}; install the same"
-    if not found.sees:
-        yield f"node {node}: does not see {folder}; set SYNTHBENCH_HOME to a folder that all nodes share"
-    elif found.locks_too:
-        yield (
-            f"node {node}: got a lock in {folder} that this machine holds, so two runs could compute one"
-            " stage at once; set SYNTHBENCH_STORE to a folder or bucket, which needs no locks"
-        )
+def look(marker: Path | None, ours: str) -> list[str]:
+    """Return the faults of the node that this runs on: other code, no access to the folder, or useless locks.
 
+    `marker` is a file that the driver has locked; `ours` is the driver's `own_code`.
+    """
+    found = []
+    if own_code() != ours:
+        found.append(f"has synthbench {own_code()}, this machine {ours}; install the same")
+    if marker is not None and not marker.is_file():
+        found.append(f"does not see {marker.parent}; set SYNTHBENCH_HOME to a folder that all nodes share")
+    elif marker is not None:
+        from filelock import FileLock, Timeout
 
-def look(marker: Path | None) -> FoundNode:
-    """Describe the node that this runs on; `marker` is a file that the driver has locked."""
-    if marker is None or not marker.is_file():
-        return FoundNode(own_code(), sees=marker is None)
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(marker, timeout=0):
-            return FoundNode(own_code(), locks_too=True)
-    except Timeout:
-        return FoundNode(own_code())
+        with suppress(Timeout), FileLock(marker, timeout=0):
+            found.append(
+                f"got a lock in {marker.parent} that this machine holds, so two runs could compute one"
+                " stage at once; set SYNTHBENCH_STORE to a folder or bucket, which needs no locks"
+            )
+    return found

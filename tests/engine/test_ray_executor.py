@@ -19,7 +19,7 @@ from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import JOBS_PER_CORE, LEAST_JOBS, RayCluster, ray_cluster
-from synthbench.engine.ray_live import FoundNode, LiveNodes, faults, look, marker_in
+from synthbench.engine.ray_live import LiveNodes, look, marker_in
 from synthbench.engine.ray_nodes import Needs, Node
 from synthbench.engine.ray_workers import Sent, run_job
 from synthbench.engine.stage import Stage
@@ -122,14 +122,12 @@ def test_more_cores_take_more_jobs() -> None:
 
 
 def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
-    ours, theirs = "1.0 (content abcdefgh, Python 3.11.7)", "1.1 (content zyxwvuts, Python 3.12.1)"
-    assert list(faults(SMALL.name, FoundNode(ours), ours, None)) == []
-    (other,) = faults(SMALL.name, FoundNode(theirs), ours, None)
-    assert other == (
-        "node alpha (10.0.0.1): has synthbench 1.1 (content zyxwvuts, Python 3.12.1), this machine 1.0"
-        " (content abcdefgh, Python 3.11.7); install the same"
-    )
-    (unseen,) = faults(SMALL.name, FoundNode(ours, sees=False), ours, tmp_path)
+    ours = own_code()
+    assert look(None, ours) == []
+    assert look(None, "1.0 (content abcdefgh, Python 3.11.7)") == [
+        f"has synthbench {ours}, this machine 1.0 (content abcdefgh, Python 3.11.7); install the same"
+    ]
+    (unseen,) = look(tmp_path / "marker", ours)
     assert f"does not see {tmp_path}; set SYNTHBENCH_HOME" in unseen
 
 
@@ -139,9 +137,9 @@ def test_a_file_system_that_gives_a_lock_to_two_machines_is_named(
     """A file system without locks claims success for each lock."""
     ours = own_code()
     with marker_in(tmp_path) as marker:
-        assert list(faults(SMALL.name, look(marker), ours, tmp_path)) == []
+        assert look(marker, ours) == []
         monkeypatch.setattr("filelock.FileLock", lambda *_, **__: nullcontext())
-        (line,) = faults(SMALL.name, look(marker), ours, tmp_path)
+        (line,) = look(marker, ours)
     assert f"got a lock in {tmp_path} that this machine holds" in line
     assert "SYNTHBENCH_STORE" in line
     assert list(tmp_path.iterdir()) == []
