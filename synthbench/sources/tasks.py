@@ -140,25 +140,8 @@ def _question_pairs(name: str, folder: str, train: int, held_out: int) -> Task:
     )
 
 
-def _transfer(
-    name: str,
-    layout: Layout,
-    files: str,
-    parts: Mapping[Split, Mapping[str, int]],
-    *,
-    folder: str = "",
-) -> Task:
-    """Return one of SentEval's transfer tasks; `files` is the pattern of its file names."""
-    return Task(
-        name=name,
-        layout=layout,
-        folder=folder or name,
-        files=(files,),
-        parts=parts,
-    )
-
-
 _SICK_COLUMNS = (5,)
+_MRPC_FILES = ("msr_paraphrase_{}.txt",)
 _TASKS = (
     _semeval(
         "12",
@@ -293,23 +276,21 @@ _TASKS = (
         "e185fbe320c72810689fc5848eb6114e1ef5ec69",
         2992,
     ),
-    _transfer("MR", "file per class", "rt-polarity.{}", {"test": {"pos": 5331, "neg": 5331}}),
-    _transfer("CR", "file per class", "custrev.{}", {"test": {"pos": 2407, "neg": 1368}}),
-    _transfer("SUBJ", "file per class", "subj.{}", {"test": {"objective": 5000, "subjective": 5000}}),
+    Task("MR", "file per class", "MR", {"test": {"pos": 5331, "neg": 5331}}, ("rt-polarity.{}",)),
+    Task("CR", "file per class", "CR", {"test": {"pos": 2407, "neg": 1368}}, ("custrev.{}",)),
+    Task("SUBJ", "file per class", "SUBJ", {"test": {"objective": 5000, "subjective": 5000}}, ("subj.{}",)),
     # Unverified: the class sizes among the 10,606 phrases; counted in a copy with another layout.
-    _transfer("MPQA", "file per class", "mpqa.{}", {"test": {"pos": 3312, "neg": 7294}}),
-    _transfer(
+    Task("MPQA", "file per class", "MPQA", {"test": {"pos": 3312, "neg": 7294}}, ("mpqa.{}",)),
+    Task(
         "SST2",
         "sst",
-        "sentiment-{}",
+        "SST/binary",
         {"train": {"train": 67349}, "dev": {"dev": 872}, "test": {"test": 1821}},
-        folder="SST/binary",
+        ("sentiment-{}",),
     ),
-    _transfer("TREC", "trec", "{}.label", {"train": {"train_5500": 5452}, "test": {"TREC_10": 500}}),
-    _transfer("MRPC", "mrpc", "msr_paraphrase_{}.txt", {"train": {"train": 4076}, "test": {"test": 1725}}),
-    _transfer(
-        "MRPC-all", "mrpc", "msr_paraphrase_{}.txt", {"test": {"train": 4076, "test": 1725}}, folder="MRPC"
-    ),
+    Task("TREC", "trec", "TREC", {"train": {"train_5500": 5452}, "test": {"TREC_10": 500}}, ("{}.label",)),
+    Task("MRPC", "mrpc", "MRPC", {"train": {"train": 4076}, "test": {"test": 1725}}, _MRPC_FILES),
+    Task("MRPC-all", "mrpc", "MRPC", {"test": {"train": 4076, "test": 1725}}, _MRPC_FILES),
     _question_pairs("AskUbuntuPairs", "askubuntu", 919_706, 101_000),
     _question_pairs("QuoraPairs", "quora", 254_142, 10_000),
     _question_pairs("SprintPairs", "sprint", 919_100, 101_000),
