@@ -193,8 +193,7 @@ class FakeLLMMethod(Method):
 class FakeChatMethod(FakeLLMMethod):
     """Writes as FakeLLMMethod, but through the context's client; processes may share the requests."""
 
-    def can_be_sharded(self) -> bool:
-        return True
+    is_shardable = True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         number = num_records.get("gold")

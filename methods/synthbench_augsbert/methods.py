@@ -212,6 +212,7 @@ class AugSBERTDomain(WithLabeller):
     """
 
     version = 1
+    is_shardable = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {
         "gold": RecordKind.SCORED_PAIR,
         "target": RecordKind.SCORED_PAIR,
@@ -221,10 +222,6 @@ class AugSBERTDomain(WithLabeller):
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests to an LLM labeller, one per pair; None without an LLM or for unknown pairs."""
         return self.labelling_requests(num_records.get("target"))
-
-    def can_be_sharded(self) -> bool:
-        """True: pairs are labelled batch by batch."""
-        return True
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Return a line on the number of pairs that a model would label."""

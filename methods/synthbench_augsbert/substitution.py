@@ -40,6 +40,7 @@ class ContextualSubstitution(Method):
     """
 
     version = 1
+    is_shardable = True
     record_kind = RecordKind.SCORED_PAIR
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
 
@@ -57,10 +58,6 @@ class ContextualSubstitution(Method):
     top_k: int = Field(100, ge=1, description="number of most probable words to draw a word from")
     copies: int = Field(1, ge=1, description="new pairs per gold pair")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the choice of words and replacements")
-
-    def can_be_sharded(self) -> bool:
-        """True: words are replaced batch by batch."""
-        return True
 
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the language model."""

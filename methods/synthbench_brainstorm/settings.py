@@ -26,15 +26,12 @@ class BrainstormSettings(WithPrompts[BrainstormPrompts], Method):
 
     shipped: ClassVar[ShippedPrompts[BrainstormPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "tasks and records"
+    is_shardable = True
 
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
     prompt_file: _Removed = Field(None, description="removed: use `prompts`")
     # Both steps sample at temperature 1 and top-p 1 (appendix C of the paper).
     task_sampling: OpenSampling = Field(OpenSampling(), description="sampling of tasks")
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def revisions(self) -> Mapping[str, str]:
         """Return a fixed hash for the identity if a shipped prompt is used, else {}."""

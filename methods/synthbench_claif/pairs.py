@@ -46,6 +46,7 @@ class Filling(WithPrompts[PairPrompts], Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
     shipped: ClassVar[ShippedPrompts[PairPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "filling masks"
+    is_shardable = True
 
     mask_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
         RATES,
@@ -64,10 +65,6 @@ class Filling(WithPrompts[PairPrompts], Method):
         if len(set(rates)) < len(rates):
             raise ValueError(f"each rate once, is {list(rates)}; `generations` asks for several of each")
         return rates
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def prompt_names(self) -> list[str]:
         """Return the names of the prompts that the mask rates need."""

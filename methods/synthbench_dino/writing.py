@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -36,6 +36,7 @@ TopP = Annotated[
 class WritingSettings(Component):
     """Settings of the language model that writes; defaults as in Schick & Schütze 2021, section 4."""
 
+    is_shardable: ClassVar[bool] = True
     language_model: LanguageModel = Field(description="the causal language model that writes")
     decay: float = Field(
         100.0,
@@ -52,10 +53,6 @@ class WritingSettings(Component):
         5, ge=1, le=100, description="maximum number of attempts per prompt, for all samples together"
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws")
-
-    def can_be_sharded(self) -> bool:
-        """True: texts depend only on their prompts and the seed."""
-        return True
 
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the language model."""

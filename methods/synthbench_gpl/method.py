@@ -73,6 +73,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     record_kind = RecordKind.PAIR
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "queries"
+    is_shardable = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {EXEMPLARS: RecordKind.PAIR}
 
@@ -140,10 +141,6 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the sequence-to-sequence model, if there is one."""
         return {} if self.seq2seq is None else self.seq2seq.fingerprint()
-
-    def can_be_sharded(self) -> bool:
-        """True: requests, and batches of passages, are independent."""
-        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the expected LLM requests and tokens; None for `seq2seq` or if the number is unknown."""

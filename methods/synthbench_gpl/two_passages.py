@@ -50,6 +50,7 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     record_kind = RecordKind.PAIR
     shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "queries over two passages"
+    is_shardable = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
 
     queries_per_passage: int = Field(
@@ -61,10 +62,6 @@ class TwoPassageQueries(WithPrompts[QueryPrompts], Method):
     def prompt_names(self) -> tuple[str, ...]:
         """Return the name of the prompt."""
         return (QUERIES_OF_TWO,)
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if there are fewer than two distinct passages."""

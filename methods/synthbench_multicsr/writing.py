@@ -55,6 +55,7 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
     record_kind = RecordKind.TRIPLET
     shipped: ClassVar[ShippedPrompts[TripletPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives and hard negatives"
+    is_shardable = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {EXEMPLARS: RecordKind.TRIPLET}
 
@@ -73,10 +74,6 @@ class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
         if unused:
             raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
         return self
-
-    def can_be_sharded(self) -> bool:
-        """True: sentences are independent."""
-        return True
 
     def prompt_names(self) -> tuple[str, ...]:
         """Return the names of both prompts."""

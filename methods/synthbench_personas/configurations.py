@@ -42,6 +42,7 @@ class PersonaSettings(WithPrompts[PersonaPrompts], Method):
     """Settings of both steps: those that determine the configurations."""
 
     shipped: ClassVar[ShippedPrompts[PersonaPrompts]] = SHIPPED
+    is_shardable = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {PERSONAS: RecordKind.SENTENCE}
 
@@ -54,10 +55,6 @@ class PersonaSettings(WithPrompts[PersonaPrompts], Method):
     )
     configuration_sampling: OpenSampling = Field(OpenSampling(), description="sampling of configurations")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if the source of personas has no records."""

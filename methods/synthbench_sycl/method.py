@@ -46,6 +46,7 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
     record_kind = RecordKind.RANKING
     shipped: ClassVar[ShippedPrompts[GradedPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "graded documents"
+    is_shardable = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {QUERIES: RecordKind.SENTENCE}
 
     lists_per_query: int = Field(1, ge=1, le=1000, description="lists of documents asked for each query")
@@ -55,10 +56,6 @@ class GradedDocuments(WithPrompts[GradedPrompts], Method):
     def prompt_names(self) -> tuple[str, ...]:
         """Return the names of the prompt and the levels."""
         return (DOCUMENTS, LEVELS)
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the expected size: at most one record for each request."""

@@ -71,10 +71,7 @@ class WithSynCSEPrompts(WithPrompts[SynCSEPrompts], Method):
 
     shipped: ClassVar[ShippedPrompts[SynCSEPrompts]] = SHIPPED
     asks_for: ClassVar[str] = "positives, hard negatives and new sentences"
-
-    def can_be_sharded(self) -> bool:
-        """True: requests are independent."""
-        return True
+    is_shardable = True
 
     def table_notes(self) -> tuple[str, ...]:
         """Return a note on the origin of the prompts."""

@@ -164,18 +164,20 @@ class Method(Component, ABC):
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {}
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
+    is_shardable: ClassVar[bool] = False
+    """Whether several processes may share its work.
+
+    It must then number its work items from 0, the same on every run. It must skip items for which the
+    context's `is_mine` is False, and yield only Units, which do not depend on the process.
+    """
 
     def needs_llm(self) -> bool:
         """Return whether the method asks an LLM with these settings."""
         return self.uses_llm
 
     def can_be_sharded(self) -> bool:
-        """Return whether several processes may share the method's work with these settings.
-
-        The method must then number its work items from 0, the same on every run. It must skip items for which
-        the context's `is_mine` is False, and yield only Units, which do not depend on the process.
-        """
-        return False
+        """Return whether several processes may share the work with these settings."""
+        return self.is_shardable
 
     def shared_by_shards(self) -> "Method | None":
         """Return a method whose data all shards need, such as a search, or None.
