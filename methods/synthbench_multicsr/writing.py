@@ -11,7 +11,6 @@ from synthbench.api import (
     ChatRequest,
     Exemplar,
     Expected,
-    Failure,
     GenerationContext,
     PromptChat,
     RecordKind,
@@ -19,7 +18,6 @@ from synthbench.api import (
     Seq2SeqModel,
     ShippedPrompts,
     SyntheticDataset,
-    Triplet,
     Unit,
     WithExemplars,
     WithPrompts,
@@ -28,11 +26,11 @@ from synthbench.api import (
     drawn_chat,
     estimated_amount,
     hashed_number,
-    sentence_in,
+    triplet_unit,
     why_unusable,
     written_items,
 )
-from synthbench_multicsr.prompts import KINDS, NEGATIVE, POSITIVE, SHIPPED, TripletPrompts
+from synthbench_multicsr.prompts import KINDS, POSITIVE, SHIPPED, TripletPrompts
 
 SENTENCES = "sentences"
 _SENTENCE_LENGTH = 60
@@ -202,19 +200,4 @@ class MultiCSRTriplets(TripletWriting):
             "seed": self.seed,
             "source_id": identity,
         }
-        found: dict[str, str] = {}
-        for kind in KINDS:
-            text, failure = answers[kind]
-            if text is None:
-                return Unit(identity, index, (Failure(reason=f"{kind}: {failure}", **columns),))
-            written = sentence_in(text)
-            reason = why_unusable(written, (sentence, *found.values()))
-            if reason:
-                failed = Failure(reason=f"{kind}: {reason}", raw_text=text, **columns)
-                return Unit(identity, index, (failed,), {f"{kind}: {reason}": 1})
-            found[kind] = written
-        return Unit(
-            identity,
-            index,
-            (Triplet(anchor=sentence, positive=found[POSITIVE], negative=found[NEGATIVE], **columns),),
-        )
+        return triplet_unit((identity, index), sentence, answers, why_unusable, columns)

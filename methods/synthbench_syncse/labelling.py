@@ -5,19 +5,17 @@ from itertools import compress
 from typing import Any
 
 from synthbench.api import (
+    AnsweredItem,
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Exemplar,
-    Failure,
     GenerationContext,
     Record,
     Sentence,
-    Triplet,
     Unit,
     answered_items,
     estimated_amount,
-    sentence_in,
+    triplet_unit,
 )
 from synthbench_syncse.prompts import LABELS, NEGATIVE, POSITIVE, labels_of
 from synthbench_syncse.requests import LabelChats
@@ -78,8 +76,7 @@ class Labelling:
         texts = ((text.id, text) for text in compress(_sentences(records), usable))
         title = "asking for positives and hard negatives"
         for about in answered_items(title, sum(usable), texts, self._requests, context):
-            outcome = self._outcome(about.item, about.answers, context.llm.model)
-            yield Unit(about.key, about.position, *outcome)
+            yield self._unit(about, context.llm.model)
 
     def _usable(self, records: Iterable[Record], context: GenerationContext) -> bytearray:
         """Return 1 for each sentence that passes the filters, else 0, and count the dropped ones."""
@@ -97,10 +94,8 @@ class Labelling:
             found[kind] = ChatRequest(f"{kind}|{text.id}", chat.messages, self._sampling[kind], chat.sample)
         return found
 
-    def _outcome(
-        self, text: Sentence, answers: Mapping[str, ChatAnswer], generator: str
-    ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
-        """Return the triplet or a failure, and the drops by reason."""
+    def _unit(self, about: AnsweredItem[Sentence], generator: str) -> Unit:
+        text = about.item
         columns: dict[str, Any] = {
             **provenance(self._method, generator, self._settings.seed),
             "label": text.label,
@@ -109,20 +104,9 @@ class Labelling:
                 chats.chat(text.id, text.sentence).name for chats in self._chats.values()
             ),
         }
-        found: dict[str, str] = {}
-        for kind in self._chats:
-            answer = answers[kind]
-            if answer.text is None:
-                return (Failure(reason=f"{kind}: {answer.failure}", **columns),), {}
-            sentence = sentence_in(answer.text)
-            reason = self._settings.filters.reason(sentence, (text.sentence, *found.values()))
-            if reason:
-                reason = f"{kind}: {reason}"
-                return (Failure(reason=reason, raw_text=answer.text, **columns),), {reason: 1}
-            found[kind] = sentence
-        return (
-            Triplet(anchor=text.sentence, positive=found[POSITIVE], negative=found[NEGATIVE], **columns),
-        ), {}
+        answers = {kind: (answer.text, answer.failure) for kind, answer in about.answers.items()}
+        place, fault = (about.key, about.position), self._settings.filters.reason
+        return triplet_unit(place, text.sentence, answers, fault, columns)
 
 
 def _sentences(records: Iterable[Record]) -> Iterator[Sentence]:

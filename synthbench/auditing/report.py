@@ -11,6 +11,7 @@ from synthbench.auditing.confusion import Confusion, Correlation, Share, confusi
 from synthbench.auditing.items import Item, Items, items_of
 from synthbench.auditing.quality import LabelQuality, label_quality
 from synthbench.auditing.sheets import Annotation
+from synthbench.base.grouping import grouped
 from synthbench.base.runtime import Progress
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
@@ -153,10 +154,7 @@ def _of_dataset(dataset: SyntheticDataset) -> dict[str, object]:
 
 
 def _means(judged: Iterable[tuple[str, float | None]]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for intended, similarity in judged:
-        if similarity is not None:
-            values.setdefault(intended, []).append(similarity)
+    values = grouped((intended, similarity) for intended, similarity in judged if similarity is not None)
     return {intended: fmean(found) for intended, found in values.items()}
 
 

@@ -1,6 +1,5 @@
 """`synthbench clean` and `ledger`: the content of the store, and the costs of LLMs."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError
+from synthbench.base.grouping import grouped
 from synthbench.base.listing import counted, listed
 from synthbench.cli.console import PLAIN, print_table
 from synthbench.cli.options import Quiet, shown_progress
@@ -103,9 +103,7 @@ def _print_removable(removable: "Collection[Holding]", days: float, experiments:
 
 
 def _print_kinds(inventory: "Inventory") -> None:
-    by_kind: dict[str, list[Holding]] = defaultdict(list)
-    for holding in inventory.holdings:
-        by_kind[holding.kind].append(holding)
+    by_kind = grouped((holding.kind, holding) for holding in inventory.holdings)
     ordered = sorted(by_kind.items(), key=lambda item: -_size(item[1]))
     lines = ((kind, f"{len(holdings):,}", _shown(_size(holdings))) for kind, holdings in ordered)
     print_table(("kind", "artifacts", "size"), lines, **PLAIN)

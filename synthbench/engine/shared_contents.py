@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from synthbench.base.durability import DamagedFileError
+from synthbench.base.grouping import grouped
 from synthbench.engine.holdings import DISCARDED, UNFINISHED, Holding, StoreEntry
 from synthbench.engine.leases import CLEANING
 from synthbench.engine.listing import Listing
@@ -119,10 +120,7 @@ class SharedContents:
 
     def _saved(self) -> dict[str, list[ListedObject]]:
         """Return a stage's identity -> the objects of its unfinished work."""
-        found: dict[str, list[ListedObject]] = defaultdict(list)
-        for identity, entry in self._work.entries():
-            found[identity].append(entry)
-        return found
+        return grouped(self._work.entries())
 
     def _seconds_behind(self) -> float:
         """Return the seconds that the store's clock is behind this machine's clock; 0 outside a clean-up.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from synthbench.base.grouping import grouped
 from synthbench.base.processes import usable_cores
 from synthbench.base.runtime import Runtime
 from synthbench.engine.devices import Devices, local_gpus, side_by_side
@@ -73,9 +74,7 @@ def room_for(stages: Sequence[Stage], runtime: Runtime, known: StageFacts, room:
             needs[stage.kind] = Needs(
                 max(one.cpus, most.cpus), max(one.gpus, most.gpus), max(one.memory_gb, most.memory_gb)
             )
-    kinds: dict[tuple[int, str], list[str]] = {}
-    for kind, need in needs.items():
-        kinds.setdefault(room.most(need), []).append(kind)
+    kinds = grouped((room.most(need), kind) for kind, need in needs.items())
     if kinds:
         parts = (f"{number} × {', '.join(names)} ({why})" for (number, why), names in kinds.items())
         yield f"side by side with --jobs, at most: {'; '.join(parts)}"

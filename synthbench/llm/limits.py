@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from anyio import CapacityLimiter
 
 from synthbench.base.errors import UserError
+from synthbench.base.grouping import grouped
 from synthbench.base.listing import listed
 from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
@@ -93,9 +94,7 @@ class CircuitBreaker:
         failures = [(key, why) for key, why in self._last if why]
         if len(self._last) < MIN_REQUESTS or len(failures) <= self._max_rate * len(self._last):
             return
-        by_reason: dict[str, list[str]] = {}
-        for key, why in failures:
-            by_reason.setdefault(why, []).append(key)
+        by_reason = grouped((why, key) for key, why in failures)
         raise UserError(
             f"the LLM '{self._name}': {len(failures)} of the last {len(self._last)} requests failed for good,"
             f" more than {self._section}.max_failure_rate ({self._max_rate:g}) allows. Answers so far are"

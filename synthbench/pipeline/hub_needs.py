@@ -7,12 +7,13 @@ from pathlib import Path
 
 from synthbench.base.errors import NotAvailableError, UserError
 from synthbench.base.frozen import sections
+from synthbench.base.grouping import grouped
 from synthbench.config.experiment import Experiment
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import Plan
 from synthbench.engine.stage import Operation, Stage
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, Kind, is_reachable
+from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, is_reachable
 from synthbench.models import reference
 from synthbench.models.checkpoint_files import ModelFiles
 from synthbench.models.loading import check_tokenizer_reader
@@ -116,9 +117,7 @@ def look_up(needs: Iterable[Files], experiment: Experiment) -> list[Found]:
     the line gives the location in the experiment file. Raises NotAvailableError, with ways out, if the hub
     does not answer.
     """
-    wanted: dict[HubRepository, list[Files]] = {}
-    for files in needs:
-        wanted.setdefault(files.repository, []).append(files)
+    wanted = grouped((files.repository, files) for files in needs)
     if not wanted:
         return []
     if not is_reachable(anew=True):
@@ -141,9 +140,7 @@ def look_up(needs: Iterable[Files], experiment: Experiment) -> list[Found]:
 def _without_hub(repositories: Iterable[HubRepository]) -> str:
     from huggingface_hub import is_offline_mode
 
-    of_kind: dict[Kind, list[str]] = {}
-    for each in repositories:
-        of_kind.setdefault(each.kind, []).append(each.name)
+    of_kind = grouped((each.kind, each.name) for each in repositories)
     names = "; ".join(
         f"{WORDS[kind]}{'s' * (len(its) > 1)} {', '.join(its)}" for kind, its in of_kind.items()
     )

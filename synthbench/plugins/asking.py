@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from synthbench.data.records import Failure, Record
+from synthbench.data.records import Failure, Record, Triplet
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
+from synthbench.llm.answered import sentence_in
 from synthbench.llm.json_answers import AnswerError
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.batching import length_sorted_units
@@ -78,6 +79,31 @@ def answered_items(
             if len(about.answers) == about.num_requests:
                 yield about
                 bar.advance()
+
+
+def triplet_unit(
+    place: tuple[str, int],
+    anchor: str,
+    answers: Mapping[str, tuple[str | None, str]],
+    fault: Callable[[str, Sequence[str]], str],
+    columns: Mapping[str, Any],
+) -> Unit:
+    """Return the unit of a triplet whose positive and negative were written, or of a failure.
+
+    `place` is the unit's key and position. `answers`: "positive" and "negative" -> the written text (None:
+    there is none) and why there is none. `fault` takes a sentence and those before it, and returns why it
+    can't be used, "" if it can. The record gets `columns`.
+    """
+    texts = [anchor]
+    for kind in ("positive", "negative"):
+        text, failure = answers[kind]
+        if text is None:
+            return Unit(*place, (Failure(reason=f"{kind}: {failure}", **columns),))
+        texts.append(sentence_in(text))
+        if reason := fault(texts[-1], texts[:-1]):
+            failed = Failure(reason=f"{kind}: {reason}", raw_text=text, **columns)
+            return Unit(*place, (failed,), {failed.reason: 1})
+    return Unit(*place, (Triplet(anchor=anchor, positive=texts[1], negative=texts[2], **columns),))
 
 
 def written_items(

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from synthbench.base.errors import UserError
+from synthbench.base.grouping import grouped
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.plan import Plan
 from synthbench.recommending.amounts import FIRST_ROUND_SHARE, DataPrice, race_amounts
@@ -121,9 +122,7 @@ class Known:
 
     def affordable(self, names: Sequence[str], usd: float) -> dict[str, int]:
         """Return each recipe's next amount if all share `usd` more dollars; 0 for a fixed amount."""
-        groups: dict[str, list[str]] = {}
-        for name in names:
-            groups.setdefault(self.study.group_of(name), []).append(name)
+        groups = grouped((self.study.group_of(name), name) for name in names)
         found = race_amounts(
             {group: self._price(running) for group, running in groups.items()},
             {group: max(map(self.largest, running)) for group, running in groups.items()},

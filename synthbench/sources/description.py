@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.frozen import Constant, WithConstants, added_field
+from synthbench.base.grouping import grouped
 from synthbench.base.user_files import RootedName, path_of
 from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
@@ -74,9 +75,7 @@ class SourceSample(BaseModel):
         random.Random(self.seed).shuffle(shuffled)
         if not self.balanced:
             return sorted(shuffled[: self.size])
-        of_class: dict[str, list[int]] = defaultdict(list)
-        for name, index in zip(classes([records[index] for index in shuffled]), shuffled, strict=True):
-            of_class[name].append(index)
+        of_class = grouped(zip(classes([records[index] for index in shuffled]), shuffled, strict=True))
         share, rest = divmod(self.size, len(of_class))
         wanted = {name: share + (number < rest) for number, name in enumerate(sorted(of_class))}
         lacking = (

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from synthbench.base.errors import UserError
+from synthbench.base.grouping import grouped
 from synthbench.data.contamination import Check, TestIndex, search
 from synthbench.data.reading import Content, is_blank
 from synthbench.data.truncation import count_truncated
@@ -48,11 +49,7 @@ def look(sources: Mapping[str, Guess], base: str | None) -> Iterator[str]:
 
 def _languages(sources: Mapping[str, Guess]) -> Mapping[str, list[str]]:
     """Return the names of the sources by language, for languages recognised with certainty."""
-    found: dict[str, list[str]] = {}
-    for name, guess in sources.items():
-        if guess.language is not None:
-            found.setdefault(guess.language, []).append(name)
-    return found
+    return grouped((guess.language, name) for name, guess in sources.items() if guess.language is not None)
 
 
 def check_language(guess: Guess, name: str, reader: str, known: Collection[str]) -> None:

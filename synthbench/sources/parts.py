@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.grouping import grouped
 from synthbench.data.draws import digest
 from synthbench.data.records import Record
 from synthbench.sources.tasks import Split
@@ -132,10 +133,7 @@ def _order(
 
 
 def _equal(records: Sequence[Record], keys: Sequence[str]) -> _Groups:
-    groups: dict[str, list[int]] = defaultdict(list)
-    for row, key in enumerate(keys):
-        groups[key].append(row)
-    return list(groups.values())
+    return list(grouped((key, row) for row, key in enumerate(keys)).values())
 
 
 def _subsets(records: Sequence[Record], keys: Sequence[str]) -> _Groups:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.grouping import grouped
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -181,9 +182,7 @@ def _absence(name: str, data: Path | None, error: UserError) -> str:
 
 def by_reason(missing: Mapping[str, str]) -> Iterator[str]:
     """Yield one line per reason why tasks are missing, with the tasks' names."""
-    names: dict[str, list[str]] = {}
-    for name, reason in missing.items():
-        names.setdefault(reason.removeprefix(f"{name}: "), []).append(name)
+    names = grouped((reason.removeprefix(f"{name}: "), name) for name, reason in missing.items())
     for reason, alike in names.items():
         is_named = missing[alike[0]] == reason
         yield reason if is_named else f"{', '.join(alike)}: {reason}"

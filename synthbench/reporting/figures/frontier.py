@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+from synthbench.base.grouping import grouped
 from synthbench.config.coordinates import values_text
 from synthbench.config.table_options import CostKind, FrontierOptions
 from synthbench.reporting.figures.panels import (
@@ -279,10 +280,7 @@ def _notes(panel: CostPanel) -> Iterator[str]:
     free = [bought.name for bought, amount, _ in panel.shown if amount == 0]
     if free:
         yield f"0 {TITLES[panel.kind]}: {', '.join(free)}."
-    reasons: dict[str, list[str]] = {}
-    for bought in panel.rows:
-        if bought.left_out:
-            reasons.setdefault(bought.left_out, []).append(bought.name)
+    reasons = grouped((bought.left_out, bought.name) for bought in panel.rows if bought.left_out)
     for reason, names in reasons.items():
         yield f"Not drawn against {TITLES[panel.kind]}: {', '.join(names)}: {reason}."
 

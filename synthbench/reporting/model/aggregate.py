@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.grouping import grouped
 from synthbench.config.coordinates import Coordinates, column_names, coordinates_of, values_text
 from synthbench.config.table_options import PublishedOptions, TableOptions
 from synthbench.reporting.model.table import Cell, Column, RowKey
@@ -59,9 +60,7 @@ def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> SeedScore
 
     None if no seed has all measurements.
     """
-    by_seed: dict[int, list[RunResult]] = {}
-    for run in runs:
-        by_seed.setdefault(run.seed, []).append(run)
+    by_seed = grouped((run.seed, run) for run in runs)
     values = []
     for seed, of_seed in by_seed.items():
         samples = [one.sample(of_seed) for one in over]
@@ -85,9 +84,7 @@ def row_of(run: RunResult, across: Sequence[str] = ()) -> RowKey:
 
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:
     """Return row -> its runs, in the result's order; a row has the runs at all values of axes `across`."""
-    found: dict[RowKey, list[RunResult]] = {}
-    for run in result.runs:
-        found.setdefault(row_of(run, across), []).append(run)
+    found = grouped((row_of(run, across), run) for run in result.runs)
     return {key: tuple(runs) for key, runs in found.items()}
 
 

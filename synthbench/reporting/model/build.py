@@ -3,16 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from synthbench.base.grouping import grouped
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.notes import figure_notes, first_notes, table_notes
 from synthbench.reporting.model.published_values import published_cells
 from synthbench.reporting.model.table import Cell, Group, Row, RowKey, Table
-
-if TYPE_CHECKING:
-    from synthbench.config.coordinates import Coordinates
 
 Members = Sequence[tuple[RowKey, Runs]]
 
@@ -22,9 +19,7 @@ def build_table(analysis: Analysis) -> Table:
 
     Raises pydantic.ValidationError if `result.table` is no valid TableOptions.
     """
-    members: dict[Coordinates, list[tuple[RowKey, Runs]]] = {}
-    for key, runs in analysis.rows.items():
-        members.setdefault(key.axes, []).append((key, runs))
+    members = grouped((key.axes, (key, runs)) for key, runs in analysis.rows.items())
     groups = tuple(_group(of_group, analysis) for of_group in members.values())
     numbers = [cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell]
     # Rows that seeds do not change have one value; they count only if no row has several.

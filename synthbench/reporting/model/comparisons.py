@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Literal
 
+from synthbench.base.grouping import grouped
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.item_errors import ItemErrors
 from synthbench.reporting.model.shared_draws import share_draws
@@ -146,10 +147,7 @@ def all_pairs(rows: Rows) -> tuple[Pair, ...]:
 
 
 def _points(rows: Rows) -> Mapping[object, Sequence[RowKey]]:
-    points: dict[object, list[RowKey]] = {}
-    for key in rows:
-        points.setdefault(key.axes, []).append(key)
-    return points
+    return grouped((key.axes, key) for key in rows)
 
 
 def _comparisons(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from synthbench.base.grouping import grouped
 from synthbench.config.published_tables import PublishedValue
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
@@ -74,9 +75,7 @@ def _sum(figures: Sequence[str]) -> str:
 
 def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
     """Yield (line's name, cost) for the stages of each part, and for the sum of a part's several stages."""
-    parts: dict[tuple[str, tuple[str, ...]], list[CostResult]] = {}
-    for cost in costs:
-        parts.setdefault((cost.part, cost.rows), []).append(cost)
+    parts = grouped(((cost.part, cost.rows), cost) for cost in costs)
     for of_part in parts.values():
         yield from ((cost.method, cost) for cost in of_part)
         if len(of_part) > 1:

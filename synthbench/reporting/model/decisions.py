@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from synthbench.base.grouping import grouped
 from synthbench.config.coordinates import Coordinates
 from synthbench.config.table_options import TableOptions, names_row
 from synthbench.reporting.model.aggregate import ColumnSource
@@ -129,9 +130,7 @@ def best_rows(decisions: Decisions) -> Iterator[tuple[ColumnSource, Coordinates,
     grid are compared with each other only.
     """
     for column in decisions.best:
-        points: dict[object, list[Comparison]] = {}
-        for each in column.comparisons:
-            points.setdefault(each.row.axes, []).append(each)
+        points = grouped((each.row.axes, each) for each in column.comparisons)
         for compared in points.values():
             rows = dict.fromkeys(row for each in compared for row in each.pair)
             best = (row for row in rows if all(_is_above(row, each) for each in compared if row in each.pair))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from synthbench.base.grouping import grouped
 from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import RowKey
@@ -51,10 +52,7 @@ def asked_llms(result: ExperimentResult) -> Iterator[str]:
     several = len({name for names in asked.values() for name in names}) > 1
     if not several or all({*llms} <= own for llms, own in zip(asked.values(), told, strict=True)):
         return
-    groups: dict[str, list[RowKey]] = {}
-    for row, llms in asked.items():
-        if llms:
-            groups.setdefault(" and ".join(llms), []).append(row)
+    groups = grouped((" and ".join(llms), row) for row, llms in asked.items() if llms)
     yield f"LLMs asked: {'; '.join(f'{name}: {row_names(rows, asked)}' for name, rows in groups.items())}."
 
 
@@ -100,9 +98,7 @@ def incomplete(result: ExperimentResult) -> Iterator[str]:
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:
     """Yield one sentence on the test items that share a sentence with training data, if any."""
     rows = _rows(result)
-    groups: dict[Counts, list[str]] = {}
-    for name, runs in rows.items():
-        groups.setdefault(_counts(runs), []).append(name)
+    groups = grouped((_counts(runs), name) for name, runs in rows.items())
     if not any(groups):
         return
     if len(groups) > MAX_GROUPS or _agree(rows.values()):
@@ -119,15 +115,10 @@ def overlap_notes(result: ExperimentResult) -> Iterator[str]:
 
 def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
     """Group the runs with overlaps by variant, or by row if rows of the variant have different overlaps."""
-    variants: dict[str, list[RunResult]] = {}
-    for run in result.runs:
-        if run.overlaps:
-            variants.setdefault(run.variant, []).append(run)
+    variants = grouped((run.variant, run) for run in result.runs if run.overlaps)
     found: dict[str, list[RunResult]] = {}
     for variant, runs in variants.items():
-        rows: dict[str, list[RunResult]] = {}
-        for run in runs:
-            rows.setdefault(" ".join((variant, *run.axes.values())), []).append(run)
+        rows = grouped((" ".join((variant, *run.axes.values())), run) for run in runs)
         is_alike = len({_counts(row) for row in rows.values()}) == 1
         found |= {variant: runs} if is_alike else rows
     return found
@@ -135,10 +126,9 @@ def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
 
 def _counts(runs: Sequence[RunResult]) -> Counts:
     """Return how many items share sentences, per test set, without sets that share none."""
-    sharing: dict[tuple[str, int], list[int]] = {}
-    for run in runs:
-        for each in run.overlaps:
-            sharing.setdefault((each.task, each.num_items), []).append(each.sharing[NORMALISED])
+    sharing = grouped(
+        ((each.task, each.num_items), each.sharing[NORMALISED]) for run in runs for each in run.overlaps
+    )
     return tuple((task, min(n), max(n), size) for (task, size), n in sharing.items() if max(n))
 
 
@@ -146,10 +136,7 @@ def _agree(rows: Iterable[Sequence[RunResult]]) -> bool:
     """Return whether rows have the same overlap with each test set that they have in common."""
     spans: dict[str, set[tuple[int, int]]] = {}
     for runs in rows:
-        of_row: dict[str, list[int]] = {}
-        for run in runs:
-            for each in run.overlaps:
-                of_row.setdefault(each.task, []).append(each.sharing[NORMALISED])
+        of_row = grouped((each.task, each.sharing[NORMALISED]) for run in runs for each in run.overlaps)
         for task, numbers in of_row.items():
             spans.setdefault(task, set()).add((min(numbers), max(numbers)))
     return all(len(each) == 1 for each in spans.values())

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from synthbench.base.grouping import grouped
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import (
@@ -111,9 +112,7 @@ def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def _metrics(table: Table) -> Iterator[str]:
-    titles: dict[str, list[str]] = {}
-    for column in table.columns:
-        titles.setdefault(column.metric_title, []).append(column.title)
+    titles = grouped((column.metric_title, column.title) for column in table.columns)
     if len(titles) == 1:
         yield f"Scores × 100: {next(iter(titles))}."
     elif titles:

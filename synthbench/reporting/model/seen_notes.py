@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Set
 
+from synthbench.base.grouping import grouped
 from synthbench.base.listing import listed
 from synthbench.reporting.model.aggregate import rows as rows_of
 from synthbench.reporting.model.table import SEEN_MARK
@@ -18,9 +19,7 @@ def seen_notes(result: ExperimentResult) -> Iterator[str]:
 
 def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str]:
     """Yield a sentence per model: which data it was trained on, who states this, which rows it concerns."""
-    models: dict[tuple[str, str], list[SeenData]] = {}
-    for each in seen:
-        models.setdefault((each.model, each.stated_by), []).append(each)
+    models = grouped(((each.model, each.stated_by), each) for each in seen)
     for (model, stated_by), of_model in models.items():
         rows = list(dict.fromkeys(row for each in of_model for row in each.rows))
         where = "" if all_rows <= set(rows) else f", which is behind {listed(rows, MOST_ROWS)},"
@@ -34,8 +33,5 @@ def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str
 
 def _named(seen: Iterable[SeenData], *, is_test: bool) -> str:
     """Name the test sets if `is_test`, else the sources, each with its data sets: "nli (SNLI, MultiNLI)"."""
-    sets: dict[str, list[str]] = {}
-    for each in seen:
-        if each.is_test is is_test:
-            sets.setdefault(each.name, []).append(each.data_set)
+    sets = grouped((each.name, each.data_set) for each in seen if each.is_test is is_test)
     return ", ".join(name if [name] == of else f"{name} ({', '.join(of)})" for name, of in sets.items())

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.base.grouping import grouped
 from synthbench.base.listing import listed
 from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.model.aggregate import rows as rows_of
@@ -76,9 +77,7 @@ def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
             known = rows.setdefault(name, {}).get(overlap.task)
             if known is None or overlap.sharing["normalised"] > known.sharing["normalised"]:
                 rows[name][overlap.task] = overlap
-    groups: dict[str, list[str]] = {}
-    for name, overlaps in rows.items():
-        groups.setdefault(str(list(overlaps.values())), []).append(name)
+    groups = grouped((str(list(overlaps.values())), name) for name, overlaps in rows.items())
     for names in groups.values():
         title = "every row" if len(groups) == 1 else listed(names, MAX_ROWS)
         body = tuple(map(_overlap_line, rows[names[0]].values()))
