@@ -8,6 +8,7 @@ from typing import Any
 
 from synthbench.base.frozen import in_identity
 from synthbench.base.runtime import Runtime
+from synthbench.config.coordinates import row_at
 from synthbench.config.documents import Document, texts_in
 from synthbench.config.llm import NamedLLM
 from synthbench.config.precisions import GivenPrecision
@@ -158,18 +159,12 @@ class Variant:
     @property
     def label(self) -> str:
         """The variant's name with its axis values."""
-        return row_label(self.name, self.axes)
+        return row_at(self.name, self.axes).label
 
 
 def configs_of(variants: Iterable[Variant]) -> Iterator[RunConfig]:
     """Yield the configuration of every candidate of the variants."""
     return (candidate.config for variant in variants for candidate in variant.candidates)
-
-
-def row_label(name: str, axes: Mapping[str, str]) -> str:
-    """Return a row's name with its axis values: "augsbert-bm25 [base=static]"."""
-    values = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-    return f"{name} [{values}]" if values else name
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.listing import listed
+from synthbench.config.coordinates import row_at
 from synthbench.config.documents import (
     COMPONENT_KEYS,
     Document,
@@ -19,7 +20,6 @@ from synthbench.config.documents import (
     texts_in,
     without_nulls,
 )
-from synthbench.config.experiment import row_label
 from synthbench.config.problems import Cursor, Fault, Problems
 from synthbench.config.schema import EvaluateSection, RunSection
 from synthbench.plugins.loading import component
@@ -81,7 +81,7 @@ class ExperimentRow:
     @property
     def label(self) -> str:
         """The variant's name with its axis values."""
-        return row_label(self.name, self.axes)
+        return row_at(self.name, self.axes).label
 
 
 def rows_of(document: Document, patches: Patches, problems: Problems) -> list[ExperimentRow]:

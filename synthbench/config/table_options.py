@@ -181,17 +181,6 @@ class LatexOptions(_Options):
     )
 
 
-def names_row(name: str, variant: str, axes: Mapping[str, str]) -> bool:
-    """Return whether `NAME` or `NAME [AXIS=VALUE, ...]` names this variant at this point of the grid."""
-    if name == variant:
-        return True
-    start, end = f"{variant} [", "]"
-    if not (name.startswith(start) and name.endswith(end)):
-        return False
-    wanted = name.removeprefix(start).removesuffix(end).split(", ")
-    return set(wanted) <= {f"{axis}={value}" for axis, value in axes.items()}
-
-
 class TableOptions(_Options):
     """The `table` section of an experiment file; every field is optional."""
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
+from synthbench.config.coordinates import RowKey
 from synthbench.config.experiment import Experiment, RunConfig, Variant
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.store import Store
 from synthbench.reporting.model.aggregate import Runs, row_named
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.redaction import redacted
 

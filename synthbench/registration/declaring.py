@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 from synthbench.base.redaction import without_secrets
-from synthbench.config.coordinates import column_names, coordinates_of
+from synthbench.config.comparing import all_pairs, is_named, pairs_with_baselines
+from synthbench.config.coordinates import column_names, coordinates_of, row_at
 from synthbench.config.documents import flatten
-from synthbench.config.experiment import Experiment, Variant, row_label
-from synthbench.config.table_options import names_row
+from synthbench.config.experiment import Experiment, Variant
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import Stage, ancestors
 from synthbench.registration.record import DeclaredRow, DeclaredRun, DeclaredSet, Identity, digest
@@ -63,7 +62,7 @@ def declared_rows(plan: Plan) -> tuple[dict[str, Any], tuple[DeclaredRow, ...]]:
         if run.model is not None and run.evaluations:
             first.setdefault(run.variant.label, run)
     settings = {label: _settings(run.variant) for label, run in first.items()}
-    all_rows = list(settings.values())
+    all_rows = dict.fromkeys(settings.values())
     common = {
         path: value
         for path, value in (all_rows[0] if all_rows else {}).items()
@@ -142,27 +141,16 @@ def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple
     With `table.best`, also yield all other pairs of rows at the same point. `given`: the result of `claims`.
     Values of the axes in `table.across` are columns, not rows.
     """
-    wanted: Mapping[str, Sequence[str]] = {given["baseline"]: ()} if "baseline" in given else {}
-    wanted = given.get("family", given.get("compare_to", wanted))
-    points: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
-    for variant in experiment.variants:
-        if variant.name not in given.get("ceiling", ()):
-            axes = tuple(each for each in variant.axes.items() if each[0] not in given.get("across", ()))
-            points.setdefault(axes, {})[variant.name] = None
-    once = points.get((), {})
-    found: dict[tuple[str, str], None] = {}
-    for axes, here in points.items():
-        for row in here:
-            for baseline, names in wanted.items():
-                is_named = not names or any(names_row(name, row, dict(axes)) for name in names)
-                if is_named and row != baseline and (baseline in here or baseline in once):
-                    other = row_label(baseline, dict(axes if baseline in here else ()))
-                    found[row_label(row, dict(axes)), other] = None
-        if given.get("best"):
-            for row, other in combinations([row_label(each, dict(axes)) for each in here], 2):
-                if (other, row) not in found:
-                    found[row, other] = None
-    yield from found
+    rows = dict.fromkeys(
+        row_at(each.name, each.axes, given.get("across", ()))
+        for each in experiment.variants
+        if each.name not in given.get("ceiling", ())
+    )
+    wanted = given.get("compare_to", {given["baseline"]: ()} if "baseline" in given else {})
+    pairs = [pair for pair in pairs_with_baselines(rows, wanted) if is_named(pair, given.get("family"))]
+    if given.get("best"):
+        pairs += ((row, other) for row, other in all_pairs(rows) if (other, row) not in pairs)
+    yield from dict.fromkeys((row.label, other.label) for row, other in pairs)
 
 
 def num_primary_columns(

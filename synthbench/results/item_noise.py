@@ -9,14 +9,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import in_one_line
-from synthbench.config.coordinates import Coordinates
+from synthbench.config.coordinates import Coordinates, RowKey
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.result_cache import ResultCache
 from synthbench.plugins.model_contracts import Evaluator
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs, column_sources
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.shared_draws import share_draws
-from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import TaskScores
 from synthbench.results.sentences import Sentences, number_of, shared_sentences, task_of
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Scores

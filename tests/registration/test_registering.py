@@ -354,6 +354,14 @@ grid:
             2,
         ),
         (
+            "across: base\n  best: true",
+            [
+                (f"silver [strength={strength}]", f"plain [strength={strength}]")
+                for strength in ("weak", "strong")
+            ],
+            2,
+        ),
+        (
             "across: base\n  primary: [test]\n  family: {plain: ['silver [strength=weak]']}",
             [("silver [strength=weak]", "plain [strength=weak]")],
             2,
@@ -400,6 +408,12 @@ def test_all_pairs_of_rows_are_declared_for_the_best_row(experiment: ExperimentF
         ("silver", "plain"),
         ("copper", "silver"),
     ]
+
+
+def test_a_family_of_all_rows_has_only_those_that_are_compared(experiment: ExperimentFile) -> None:
+    experiment.change("variants:\n", "variants:\n  copper: {train.strength: 0.9}\n")
+    loaded = experiment.load("table.compare_to={plain: [silver]}", "table.family={plain: []}")
+    assert list(compared(loaded, claims(loaded))) == [("silver", "plain")]
 
 
 def test_without_baselines_or_a_best_row_nothing_is_compared(experiment: ExperimentFile) -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement
 from synthbench.reporting.model.item_errors import ItemErrors, independent_items
-from synthbench.reporting.model.table import Column, RowKey
+from synthbench.reporting.model.table import Column
 from synthbench.statistics.item_noise import Averaged, ItemNoise, PairErrors
 
 ROWS = [RowKey(name, ()) for name in "abcd"]

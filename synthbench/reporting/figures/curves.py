@@ -8,6 +8,7 @@ from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+from synthbench.config.coordinates import RowKey
 from synthbench.config.table_options import CurvesOptions
 from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
@@ -28,7 +29,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.notes import without_gaps
 from synthbench.reporting.model.sections import CsvTable, ReportSection
-from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
+from synthbench.reporting.model.table import Cell, Row, csv_numbers
 from synthbench.reporting.results import RunResult
 
 if TYPE_CHECKING:

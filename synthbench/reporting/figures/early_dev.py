@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from synthbench.config.coordinates import values_text
+from synthbench.config.coordinates import RowKey, values_text
 from synthbench.config.table_options import FEWEST_SEEDS
 from synthbench.reporting.figures.panels import PanelTexts, look, panels_figure
 from synthbench.reporting.figures.style import TEXT_COLOUR, write_at_right
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
-from synthbench.reporting.model.table import MISSING, RowKey
+from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import RunResult
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.base.grouping import grouped
-from synthbench.config.coordinates import values_text
+from synthbench.config.coordinates import RowKey, values_text
 from synthbench.config.table_options import CostKind, FrontierOptions
 from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
@@ -29,7 +29,7 @@ from synthbench.reporting.model.experiment_notes import asked_llms
 from synthbench.reporting.model.notes import without_gaps
 from synthbench.reporting.model.sections import CsvTable, ReportSection
 from synthbench.reporting.model.spending import RowSpending, spending
-from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
+from synthbench.reporting.model.table import Cell, Row, csv_numbers
 from synthbench.reporting.results import RunResult
 
 if TYPE_CHECKING:

@@ -6,9 +6,16 @@ from dataclasses import dataclass, replace
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.grouping import grouped
-from synthbench.config.coordinates import Coordinates, column_names, coordinates_of, values_text
+from synthbench.config.coordinates import (
+    Coordinates,
+    RowKey,
+    column_names,
+    coordinates_of,
+    row_at,
+    values_text,
+)
 from synthbench.config.table_options import PublishedOptions, TableOptions
-from synthbench.reporting.model.table import Cell, Column, RowKey
+from synthbench.reporting.model.table import Cell, Column
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.statistics.differences import SeedScores
 
@@ -79,7 +86,7 @@ def _sample(values: Sequence[tuple[int, float]], runs: Sequence[RunResult]) -> S
 
 def row_of(run: RunResult, across: Sequence[str] = ()) -> RowKey:
     """Return the row that a run belongs to."""
-    return RowKey(run.variant, tuple(each for each in run.axes.items() if each[0] not in across))
+    return row_at(run.variant, run.axes, across)
 
 
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:

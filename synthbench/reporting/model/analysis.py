@@ -5,18 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from synthbench.config.comparing import all_pairs, pairs_with_baselines
+from synthbench.config.coordinates import RowKey
 from synthbench.config.table_options import TableOptions
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs
-from synthbench.reporting.model.comparisons import (
-    ColumnComparisons,
-    all_pairs,
-    compare,
-    pairs_with_baselines,
-)
+from synthbench.reporting.model.comparisons import ColumnComparisons, compare
 from synthbench.reporting.model.decisions import Decisions, decide, primary_columns
 from synthbench.reporting.model.item_errors import ItemErrors, PairInColumn
-from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult
 
 

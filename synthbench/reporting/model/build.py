@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from synthbench.base.grouping import grouped
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.notes import figure_notes, first_notes, table_notes
 from synthbench.reporting.model.published_values import published_cells
-from synthbench.reporting.model.table import Cell, Group, Row, RowKey, Table
+from synthbench.reporting.model.table import Cell, Group, Row, Table
 
 Members = Sequence[tuple[RowKey, Runs]]
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Literal
 
-from synthbench.base.grouping import grouped
+from synthbench.config.comparing import Pair
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.item_errors import ItemErrors
 from synthbench.reporting.model.shared_draws import share_draws
-from synthbench.reporting.model.table import Column, RowKey
+from synthbench.reporting.model.table import Column
 from synthbench.statistics.differences import (
     Difference,
     Noise,
@@ -22,7 +22,6 @@ from synthbench.statistics.differences import (
 from synthbench.statistics.families import Simultaneous
 
 Rows = Mapping[RowKey, Runs]
-Pair = tuple[RowKey, RowKey]
 Family = Literal["primary", "below", "best", ""]
 """The family of a comparison: the primary ones, those of single test sets below a primary average, or all
 pairs for the best row; "" is exploratory."""
@@ -120,34 +119,6 @@ def compare(
     """Return the comparisons of each column that has any; all are exploratory as yet."""
     found = (ColumnComparisons(source, tuple(_comparisons(source, pairs, rows, items))) for source in columns)
     return tuple(each for each in found if each.comparisons)
-
-
-def pairs_with_baselines(rows: Rows, wanted: Mapping[str, Sequence[str]]) -> tuple[Pair, ...]:
-    """Return (row, baseline) pairs.
-
-    The baseline is at the row's point of the grid or, if the baseline has no row there, outside the grid.
-    `wanted` maps each baseline to the variants compared with it, () for all.
-    """
-    points = _points(rows)
-    once = {key.variant: key for key in points.get((), ())}
-    return tuple(
-        (by_name[name], baselines[baseline])
-        for keys in points.values()
-        for by_name in [{key.variant: key for key in keys}]
-        for baselines in [once | by_name]
-        for baseline, names in wanted.items()
-        for name in names or by_name
-        if baseline in baselines and name in by_name and name != baseline
-    )
-
-
-def all_pairs(rows: Rows) -> tuple[Pair, ...]:
-    """Return all pairs of rows at the same point of the grid."""
-    return tuple(pair for keys in _points(rows).values() for pair in combinations(keys, 2))
-
-
-def _points(rows: Rows) -> Mapping[object, Sequence[RowKey]]:
-    return grouped((key.axes, key) for key in rows)
 
 
 def _comparisons(

@@ -1,16 +1,16 @@
 """Decide, once for all formats, which comparisons are primary and which differences are significant."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from synthbench.base.grouping import grouped
-from synthbench.config.coordinates import Coordinates
-from synthbench.config.table_options import TableOptions, names_row
+from synthbench.config.comparing import Pair, is_named
+from synthbench.config.coordinates import Coordinates, RowKey
+from synthbench.config.table_options import TableOptions
 from synthbench.reporting.model.aggregate import ColumnSource
-from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Family, Pair
+from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Family
 from synthbench.reporting.model.item_errors import ItemErrors
-from synthbench.reporting.model.table import RowKey
 from synthbench.statistics.families import Simultaneous, simultaneous
 
 if TYPE_CHECKING:
@@ -146,20 +146,9 @@ def _in_family(column: ColumnComparisons, family: Family, options: TableOptions)
     return replace(
         column,
         comparisons=tuple(
-            replace(each, family=family if family == "best" or is_named(each, options.family) else "")
+            replace(each, family=family if family == "best" or is_named(each.pair, options.family) else "")
             for each in column.comparisons
         ),
-    )
-
-
-def is_named(comparison: Comparison, family: Mapping[str, Collection[str]] | None) -> bool:
-    """Return whether `family`, in the form of `table.family`, includes a comparison; None includes all."""
-    if family is None:
-        return True
-    names = family.get(comparison.baseline.variant)
-    axes = dict(comparison.row.axes)
-    return names is not None and (
-        not names or any(names_row(name, comparison.row.variant, axes) for name in names)
     )
 
 

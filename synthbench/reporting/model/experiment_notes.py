@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synthbench.base.grouping import grouped
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.aggregate import row_of
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.model.world_warning import world_warning
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement
-from synthbench.reporting.model.table import RowKey
 from synthbench.statistics.differences import Difference, Noise
 from synthbench.statistics.item_noise import ItemNoise, PairErrors
 

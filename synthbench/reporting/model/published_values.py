@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from synthbench.base.patterns import linear_pattern
+from synthbench.config.coordinates import RowKey
 from synthbench.config.published_tables import PublishedValue
 from synthbench.config.table_options import PublishedOptions
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
@@ -15,7 +16,6 @@ from synthbench.reporting.model.table import (
     MeasurementDifference,
     PublishedCell,
     Row,
-    RowKey,
     Table,
 )
 from synthbench.reporting.results import RunResult, TaskScores

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from synthbench.config.coordinates import Coordinates, values_text
+from synthbench.config.coordinates import Coordinates, RowKey
 from synthbench.statistics.differences import ROUNDING, interval_half_width
 
 MISSING = "–"
@@ -21,30 +21,6 @@ SEEN_MARK = "¶"
 PUBLISHED = "published"
 SHOWS = "What each row shows"
 """The heading of the list that describes each row in a sentence."""
-
-
-@dataclass(frozen=True, order=True)
-class RowKey:
-    """A row's identity: its variant and its coordinates on the grid."""
-
-    variant: str
-    axes: Coordinates
-
-    @property
-    def label(self) -> str:
-        """The row as `report --trace` takes it: "bm25 [base=static]"."""
-        values = ", ".join(f"{axis}={value}" for axis, value in self.axes)
-        return f"{self.variant} [{values}]" if values else self.variant
-
-    @property
-    def title(self) -> str:
-        """The row as notes and legends call it: "bm25 (static)"."""
-        return f"{self.variant} ({values_text(self.axes)})" if self.axes else self.variant
-
-    @property
-    def csv_axes(self) -> str:
-        """The coordinates in a cell of a CSV file: "base=static; size=1000"."""
-        return "; ".join(f"{axis}={value}" for axis, value in self.axes)
 
 
 @dataclass(frozen=True)

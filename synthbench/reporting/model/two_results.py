@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.aggregate import row_of, rows
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.item_errors import PairInColumn
-from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult
 from synthbench.statistics.item_noise import ItemNoise
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from synthbench.base.listing import listed
+from synthbench.config.comparing import is_named
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import Comparison
-from synthbench.reporting.model.decisions import TestedFamily, best_rows, is_named, primary_columns
-from synthbench.reporting.model.table import Column, RowKey
+from synthbench.reporting.model.decisions import TestedFamily, best_rows, primary_columns
+from synthbench.reporting.model.table import Column
 
 STAR = "*"
 NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary"
@@ -199,7 +201,7 @@ def _missing(analysis: Analysis) -> Iterator[str]:
         f"{name or 'any row'} − {baseline}"
         for baseline, names in (analysis.options.family or {}).items()
         for name in names or ("",)
-        if not any(is_named(each, {baseline: (name,) if name else ()}) for each in primary)
+        if not any(is_named(each.pair, {baseline: (name,) if name else ()}) for each in primary)
     ]
     if missing:
         yield f"In `table.family`, but not compared here: {listed(missing)}."

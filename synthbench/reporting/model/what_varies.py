@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from synthbench.base.listing import listed
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.experiment_notes import row_names
-from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 
 ORDER, SAMPLE, MODEL, GENERATION = "order of training", "sample of", "training of", "generation"

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synthbench.base.listing import counted
+from synthbench.config.coordinates import RowKey
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.decisions import primary_columns
 from synthbench.reporting.model.forest import Forest
-from synthbench.reporting.model.table import Cell, Row, RowKey, Table
+from synthbench.reporting.model.table import Cell, Row, Table
 from synthbench.reporting.model.verdicts import verdict
 
 MOST_ROWS, MOST_LINES = 14, 20

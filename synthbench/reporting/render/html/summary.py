@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.base.listing import listed
+from synthbench.config.comparing import Pair
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Pair
+from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.table import Column
 from synthbench.reporting.model.verdicts import noise, why_unknown
 
