@@ -62,7 +62,7 @@ def declared_rows(plan: Plan) -> tuple[dict[str, Any], tuple[DeclaredRow, ...]]:
         if run.model is not None and run.evaluations:
             first.setdefault(run.variant.label, run)
     settings = {label: _settings(run.variant) for label, run in first.items()}
-    all_rows = dict.fromkeys(settings.values())
+    all_rows = list(settings.values())
     common = {
         path: value
         for path, value in (all_rows[0] if all_rows else {}).items()
