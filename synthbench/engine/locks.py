@@ -62,11 +62,15 @@ class Locks:
             with suppress(UserError):  # the first look began to watch leases, this one finds expired ones
                 leases.remove_dead()
 
-    def remove_dead(self, identity: str) -> None:
-        """Remove a stage's dead lease from a shared store, so that no new worker waits for its expiry."""
+    def remove_dead(self, identity: str) -> str:
+        """Remove a stage's dead lease from a shared store, so that no new worker waits for its expiry.
+
+        Returns a description of its holder, "" if nothing was removed.
+        """
         if self.shared is not None:
             with suppress(UserError):
-                self.shared.remove_dead(identity)
+                return self.shared.remove_dead(identity)
+        return ""
 
     def held(self) -> list[HeldLease]:
         """Return the leases of stages, runs and clean-ups."""

@@ -248,8 +248,7 @@ class Runner:
                     ledger.leave()
                 self.monitor.ended(job.stages, outcome.executed, outcome.seconds, outcome.shared)
                 if outcome.busy:
-                    for stage in job.stages:
-                        self.store.locks.remove_dead(stage.identity)
+                    self._remove_dead(job.stages)
                     self._say_held(job.stages, (outcome.busy, "is computing it"), said)
                     held.append(job.stages)
                 else:
@@ -259,6 +258,11 @@ class Runner:
                 for stages in held:
                     schedule.put_back(stages)
                 held.clear()
+
+    def _remove_dead(self, stages: Iterable[Stage]) -> None:
+        for stage in stages:
+            if left_by := self.store.locks.remove_dead(stage.identity):
+                self.progress.say(f"taking over {stage}: {left_by} left it unfinished")
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> StageJob:
         # Stages that ask an LLM run alone.

@@ -164,14 +164,18 @@ class SharedLeases:
                 found.append((entry.key.split("/")[1], content, max(0.0, now - entry.modified)))
         return found
 
-    def remove_dead(self, name: str = "") -> None:
+    def remove_dead(self, name: str = "") -> str:
         """Remove the expired leases and those of this machine's dead processes.
 
-        With `name`, removes only leases of this name.
+        With `name`, removes only leases of this name. Returns a description of the last removed lease's
+        holder, "" if none was removed.
         """
+        holder = ""
         for entry, content in self._found(name):
             if not self._is_live(entry, content):
                 self._delete(entry.key)
+                holder = described(content)
+        return holder
 
     def _acquire(self, name: str, label: str) -> Lease:
         earlier = sorted(self._found(name), key=lambda each: _epoch(each[0].key))

@@ -197,8 +197,9 @@ def test_a_process_that_waits_removes_a_lease_that_it_saw_expire(observer: Obser
     write(observer)
     for seconds, num_left in ((0, 1), (59, 1), (2, 0)):
         observer.now += seconds
-        locks.remove_dead(NAME)
+        holder = locks.remove_dead(NAME)
         assert len(list(observer.objects.list("leases/"))) == num_left
+        assert holder.startswith("process ") is (num_left == 0)
     assert Observer(observer.root).can_take()
 
 
