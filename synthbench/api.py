@@ -96,8 +96,8 @@ from synthbench.models.work import Work as Work
 from synthbench.models.work import reading as reading
 from synthbench.plugins.asking import AnsweredItem as AnsweredItem
 from synthbench.plugins.asking import answered_items as answered_items
-from synthbench.plugins.asking import triplet_unit as triplet_unit
 from synthbench.plugins.asking import written_items as written_items
+from synthbench.plugins.asking import written_triplet as written_triplet
 from synthbench.plugins.contracts import Component as Component
 from synthbench.plugins.contracts import GeneratedData as GeneratedData
 from synthbench.plugins.contracts import GenerationContext as GenerationContext

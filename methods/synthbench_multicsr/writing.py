@@ -26,9 +26,9 @@ from synthbench.api import (
     drawn_chat,
     estimated_amount,
     hashed_number,
-    triplet_unit,
     why_unusable,
     written_items,
+    written_triplet,
 )
 from synthbench_multicsr.prompts import KINDS, POSITIVE, SHIPPED, TripletPrompts
 
@@ -200,4 +200,4 @@ class MultiCSRTriplets(TripletWriting):
             "seed": self.seed,
             "source_id": identity,
         }
-        return triplet_unit((identity, index), sentence, answers, why_unusable, columns)
+        return Unit(identity, index, *written_triplet(sentence, answers, why_unusable, columns))

@@ -15,7 +15,7 @@ from synthbench.api import (
     Unit,
     answered_items,
     estimated_amount,
-    triplet_unit,
+    written_triplet,
 )
 from synthbench_syncse.prompts import LABELS, NEGATIVE, POSITIVE, labels_of
 from synthbench_syncse.requests import LabelChats
@@ -105,8 +105,8 @@ class Labelling:
             ),
         }
         answers = {kind: (answer.text, answer.failure) for kind, answer in about.answers.items()}
-        place, fault = (about.key, about.position), self._settings.filters.reason
-        return triplet_unit(place, text.sentence, answers, fault, columns)
+        written = written_triplet(text.sentence, answers, self._settings.filters.reason, columns)
+        return Unit(about.key, about.position, *written)
 
 
 def _sentences(records: Iterable[Record]) -> Iterator[Sentence]:

@@ -81,29 +81,29 @@ def answered_items(
                 bar.advance()
 
 
-def triplet_unit(
-    place: tuple[str, int],
+def written_triplet(
     anchor: str,
     answers: Mapping[str, tuple[str | None, str]],
     fault: Callable[[str, Sequence[str]], str],
     columns: Mapping[str, Any],
-) -> Unit:
-    """Return the unit of a triplet whose positive and negative were written, or of a failure.
+) -> tuple[tuple[Record, ...], Mapping[str, int]]:
+    """Return a triplet of two answers, or a failure, and how many answers were dropped for which reason.
 
-    `place` is the unit's key and position. `answers`: "positive" and "negative" -> the written text (None:
-    there is none) and why there is none. `fault` takes a sentence and those before it, and returns why it
-    can't be used, "" if it can. The record gets `columns`.
+    `answers`: "positive" and "negative" -> (text, why there is none). `fault` gets a sentence and the earlier
+    sentences of the triplet; it returns why the sentence can't be used, "" if it can. Triplet and failure get
+    `columns`.
     """
     texts = [anchor]
     for kind in ("positive", "negative"):
         text, failure = answers[kind]
         if text is None:
-            return Unit(*place, (Failure(reason=f"{kind}: {failure}", **columns),))
-        texts.append(sentence_in(text))
-        if reason := fault(texts[-1], texts[:-1]):
-            failed = Failure(reason=f"{kind}: {reason}", raw_text=text, **columns)
-            return Unit(*place, (failed,), {failed.reason: 1})
-    return Unit(*place, (Triplet(anchor=anchor, positive=texts[1], negative=texts[2], **columns),))
+            return (Failure(reason=f"{kind}: {failure}", **columns),), {}
+        sentence = sentence_in(text)
+        if why := fault(sentence, texts):
+            reason = f"{kind}: {why}"
+            return (Failure(reason=reason, raw_text=text, **columns),), {reason: 1}
+        texts.append(sentence)
+    return (Triplet(anchor=anchor, positive=texts[1], negative=texts[2], **columns),), {}
 
 
 def written_items(

@@ -147,10 +147,12 @@ def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple
         if each.name not in given.get("ceiling", ())
     )
     wanted = given.get("compare_to", {given["baseline"]: ()} if "baseline" in given else {})
-    pairs = [pair for pair in pairs_with_baselines(rows, wanted) if is_named(pair, given.get("family"))]
+    family = given.get("family")
+    pairs = dict.fromkeys(pair for pair in pairs_with_baselines(rows, wanted) if is_named(pair, family))
     if given.get("best"):
-        pairs += ((row, other) for row, other in all_pairs(rows) if (other, row) not in pairs)
-    yield from dict.fromkeys((row.label, other.label) for row, other in pairs)
+        pairs |= dict.fromkeys(pair for pair in all_pairs(rows) if pair[::-1] not in pairs)
+    for row, other in pairs:
+        yield row.label, other.label
 
 
 def num_primary_columns(

@@ -76,10 +76,9 @@ def test_data_sets_with_equal_records_for_a_sentence_share_an_entry(filled: Stor
 
 
 def test_data_sets_with_unequal_numbers_of_records_for_a_sentence_share_no_entry(store: Store) -> None:
-    highest = [pair(f"s{number}", 1.0) for number in range(5)]
-    lower = [pair(f"lower{number}", 0.1) for number in range(3)]
-    put(store, OURS, [highest[0], *lower])
-    put(store, THEIRS, [highest[0], *lower, *(pair(text.sentence2, 0.1) for text in lower)])
+    four = [pair("highest", 1.0), *(pair(f"lower{number}", 0.1) for number in range(3))]
+    put(store, OURS, four)
+    put(store, THEIRS, [*four, *(pair(f"lower{number}", 0.1) for number in range(3))])
     put(store, GOLD, [pair("t", 0.5)])
 
     runs = [run("a", 0, OURS), run("b", 0, THEIRS), run("c", 0, GOLD)]
